@@ -1,4 +1,4 @@
-"""The command line beside pyinfra's own."""
+"""The command line of sparkwright, beside pyinfra's."""
 
 import gc
 import os
@@ -112,8 +112,8 @@ def _tell(error: UserError) -> None:
 def main(ctx: click.Context) -> None:
     """Set up boxes as model servers, and operate them.
 
-    `sparkwright up me@my-spark.local` is the first command, from a box to an answer. `sparkwright
-    deploy` makes the hosts as planned, as pyinfra INVENTORY deploy.py does.
+    `sparkwright up me@my-spark.local` is the first command: it sets up a box until the box answers.
+    `sparkwright deploy` makes the hosts as planned, as pyinfra INVENTORY deploy.py does.
 
     Commands take names of hosts: HOST, a GROUP, a pattern such as 'spark-*'; and of services:
     HOST/SERVICE, or SERVICE on every host that has it. Without a name, commands take every host. A

@@ -45,7 +45,7 @@ def command(
 
     Carry the directory and this project to the other site, and deploy there with
     --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and need no
-    internet. Run it again to continue after an interruption, or to update the directory.
+    internet. Run the command again to continue after an interruption, or to update the directory.
     """
     planned = load(hosts).or_raise()
     plans = [host.plan for host in planned.values()]

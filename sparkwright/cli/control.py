@@ -55,10 +55,10 @@ def start(**more: Any) -> None:
 def stop(**more: Any) -> None:
     """Take services out of the pool, drain and stop them.
 
-    Like `systemctl stop`, this lasts until the next start, a boot or a restart of Docker. A deploy
-    starts them again, and reports who stopped them. The command does not wait for the host's lock,
-    which a killed deploy may still hold. Exit code 0 only when every host answered and every
-    service stopped.
+    As with `systemctl stop`, services stay stopped until the next start, a boot or a restart of
+    Docker. A deploy starts them again, and names the user who stopped them. The command does not
+    wait for the host's lock, which a killed deploy may still hold. Exit code 0 only when every host
+    answered and every service stopped.
     """
     _control("stop", **more)
 
@@ -147,7 +147,7 @@ def maintenance(hosts: Hosts, switch: str, why: str, as_json: bool) -> None:
 
     Its services keep running but can only be reached from the host. The host stores the mode, its
     author, time and reason, also across boots. `off` puts the host back once every service answers;
-    otherwise it exits with 1.
+    otherwise the exit code is 1.
     """
     host = selection.only_host(hosts)
     from sparkwright.run import changes
@@ -204,7 +204,8 @@ def _end(
 @options.yes_option
 @options.pyinfra_json_option
 def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) -> None:
-    """Switch to the previous release or to RELEASE, canaries first; switch back if it fails.
+    """Switch to the previous release or to RELEASE, canaries first; switch back if the release
+    fails.
 
     The plan is unchanged: a deploy switches forward again unless the tag is set back, too.
     """

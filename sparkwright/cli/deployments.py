@@ -53,8 +53,8 @@ def status(hosts: Hosts, as_json: bool, watch: bool) -> None:
     """Show release, tag, uptime, restarts, health and drift of every service, and the watch's
     findings.
 
-    Exit code 0 only when every host answered, everything planned runs, is healthy and as planned,
-    and the watch sees no error. --watch asks each host again every five seconds, until Ctrl-C.
+    Exit code 0 only when every host answered, every service runs as planned and is healthy, and the
+    watch reports no error. --watch asks each host again every five seconds, until Ctrl-C.
     """
     if watch:
         _watch(hosts, as_json=as_json)

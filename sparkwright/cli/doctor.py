@@ -43,7 +43,7 @@ def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
 
 
 def _of_fabrics(hosts: Hosts, answered: tuple[str, ...]) -> Iterator[tuple[str, Finding]]:
-    """Host and finding of the ConnectX-7 between hosts that serve together over it."""
+    """Host and finding, for the ConnectX-7 of hosts that serve together."""
     from sparkwright.run import questions
 
     with suppress(UserError):  # the first query has printed the message

@@ -31,8 +31,8 @@ def command(ctx: click.Context, hosts: selection.Selection) -> None:
     """Open a shell in a service's container, or run the command after `--` there.
 
     `ssh -t` opens it, with the inventory's own user, port, key and known hosts; sudo may ask on
-    this terminal. `sparkwright shell spark-1 -- nvidia-smi`. The exit code is the command's, or 255
-    if ssh fails.
+    this terminal. Example: `sparkwright shell spark-1 -- nvidia-smi`. The exit code is the
+    command's, or 255 if ssh fails.
     """
     host, name = _service(hosts)
     tty = sys.stdin.isatty() and sys.stdout.isatty()

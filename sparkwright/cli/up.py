@@ -70,7 +70,7 @@ class _Box:
         group: the inventory's group for a new host.
         steps: bootstrap steps, as ``--data``.
         readiness: ``run.bootstrap.Readiness``.
-        endpoints: addresses as clients will see them.
+        endpoints: addresses for clients.
     """
 
     name: str
@@ -310,7 +310,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
 def _every(
     inventory: Path, overrides: tuple[str, ...], names: Sequence[str]
 ) -> dict[str, PlannedHost]:
-    """Every host's plan: ``--data`` applies to the boxes, and changes no other host's pins."""
+    """Every host's plan: ``--data`` applies to the boxes, and other hosts' pins do not change."""
     plans = dict(load(Hosts(inventory, overrides, tuple(names))).or_raise())
     others = {host.name for host in Hosts(inventory).read()} - {*names}
     return plans | (load(Hosts(inventory, limit=tuple(others))).or_raise() if others else {})
@@ -358,7 +358,7 @@ def _endpoints(planned: PlannedHost) -> list[Endpoint]:
 
 
 def _answered(planned: PlannedHost, *, moved: bool) -> bool:
-    """Ask a box a real question, and print the next steps; return whether it answered."""
+    """Ask a box a real question, and print the next steps; return whether the box answered."""
     host, endpoints = planned.plan.host, _endpoints(planned)
     chats = any(endpoint.chats for endpoint in endpoints)
     asks = next(offered("question"), None) if chats else None

@@ -1,7 +1,7 @@
 """Shell completion of names, only from the site's files and the catalog.
 
 Completion queries no host, registry or hub, and writes nothing; a faulty file has no completions,
-since the shell waits for the answer and shows every word of it.
+since the shell waits for the answer and would show error messages.
 """
 
 import io

@@ -91,7 +91,7 @@ class Hosts(selection.Selection):
 
 
 def reported(answers: Answers[T]) -> Answers[T]:
-    """The answers, after printing faults and silent hosts on standard error."""
+    """Print faults and silent hosts on standard error, and return the answers."""
     if answers.broken:
         echo(answers.broken, err=True)
     for host, reason in answers.failures.items():

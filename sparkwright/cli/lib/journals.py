@@ -1,4 +1,4 @@
-"""Lines of logs, printed; and the hosts' journals, each followed over its own ssh."""
+"""Print lines of logs, and follow the hosts' journals, each over a separate ssh."""
 
 import json
 import re

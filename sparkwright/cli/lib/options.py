@@ -25,7 +25,7 @@ for _table in tables().values():
 
 
 def option(name: str, **more: Any) -> Callable[[_Command], _Command]:
-    """Return an option of the tables; its types and completions are given here."""
+    """Return an option of the tables; this module has the types and completions."""
     settings = {**_OPTIONS[name], **more}
     return click.option(*settings.pop("names"), **settings)
 

@@ -30,7 +30,7 @@ class Selection:
         overrides: ``key=value``, as pyinfra's ``--data``.
         limit: names and groups of hosts, and patterns of names; empty for all hosts.
         services: names of services selected on every host; empty for all services.
-        of_hosts: host -> names of further services selected on it.
+        of_hosts: host -> names of further services selected on the host.
     """
 
     file: Path | None = None
@@ -124,7 +124,7 @@ def names_argument(
     """``[NAME]...`` with ``--data`` and ``--limit``, as ``hosts``.
 
     Args:
-        services: whether services may be named, too, by ``--service`` as well.
+        services: whether services may be named, also by ``--service``.
     """
 
     def decorated(command: _Command) -> _Command:

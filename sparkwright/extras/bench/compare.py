@@ -33,7 +33,7 @@ class Verdict:
         published: the card's figure, or the two ends of its range.
         ratio: measured ÷ published; 1 within a published range, otherwise measured ÷ the nearer end
             of the range.
-        low, high: the range in which a healthy service's figure may lie.
+        low, high: the range of figures of a healthy service.
         table, source: the card's table.
         basis: differences of the card's run from this run; empty without differences.
     """
@@ -54,7 +54,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CellComparison:
-    """A cell with all its verdicts; none if no card gives a figure for its load."""
+    """A cell with all its verdicts; no verdict if no card gives a figure for the load."""
 
     cell: Cell
     verdicts: tuple[Verdict, ...]
@@ -85,7 +85,7 @@ class Table:
         return self.measurement.conditions.get(key) if value is None else value
 
     def output_tokens(self, row: Row) -> float:
-        """Length of the answers that a row was measured with; 0 if the card does not give it."""
+        """Length of the answers that a row was measured with; 0 if the card has no length."""
         length = self.value(row, "output_tokens")
         return sum(_ends(length)) / 2 if length else 0.0
 
@@ -93,7 +93,7 @@ class Table:
 def compare(
     result: Result, published: Sequence[Table], causes: Sequence[Cause] = ()
 ) -> tuple[CellComparison, ...]:
-    """Compare every cell of a result with the nearest published figures.
+    """Compare every cell of a result with the closest published figures.
 
     Args:
         published: the tables that cover this result (``tables``).

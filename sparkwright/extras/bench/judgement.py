@@ -46,7 +46,7 @@ class Bench:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Whether the result has no fault."""
+        """Whether the result is without faults."""
         return not (self.count("worse") or self.errors)
 
     @computed_field  # type: ignore[prop-decorator]

@@ -84,7 +84,7 @@ def batches(
     categories: Sequence[str], concurrency: Sequence[int], context: Sequence[int]
 ) -> tuple[Batch, ...]:
     """The batches of a sweep. Every category's cell sends each of its prompts equally often, and
-    twice as many requests as run at a time, so that the ends weigh little.
+    twice as many requests as run at a time, so that the start and the end have little weight.
 
     Args:
         context: tokens of long prompts; 0 for none.
@@ -106,7 +106,7 @@ def batches(
 @cache
 def texts(category: str) -> dict[str, Any]:
     """A file of texts: a category's ``prompts``, and the question after a long text, ``context``;
-    or ``long-text`` with the ``notes`` that long prompts are made of."""
+    or ``long-text`` with the ``notes`` for long prompts."""
     return dict(read(Path(__file__).parent / f"prompts/{category}.yaml"))
 
 

@@ -29,7 +29,9 @@ _Positive = Annotated[int, Field(ge=1, le=_MOST)]
 
 
 class _Stored(BaseModel):
-    """Read-only. Keys of a newer version are ignored, so an older reader still reads the rest."""
+    """Read-only. Keys of a newer version are ignored, so an older reader still reads the other
+    keys.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -87,7 +89,7 @@ class Result(_Stored):
         models: repository -> commit.
         release: id of the release that ran.
         engine: the engine that served.
-        gpu: clock and power are medians under load, the temperature is the highest of the run.
+        gpu: clock and power as medians under load, and the highest temperature of the run.
         settings: the engine's arguments that matter to a comparison.
     """
 

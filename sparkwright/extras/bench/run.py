@@ -59,7 +59,7 @@ def measure(
         program: the load generator.
         seed: seed of this run alone, so that no long prompt is in the prefix cache of an earlier
             run.
-        say: function that gets the name of each batch as it is measured.
+        say: function that gets the name of each batch at its start.
         while_last: function that is called while the last batch runs.
         endpoint: form of the requests.
 

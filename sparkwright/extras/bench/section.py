@@ -1,4 +1,4 @@
-"""Judged results for users: in a terminal, and as a section of the fleet's page."""
+"""Judged results as text for a terminal, and as a section of the fleet's page."""
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ def section(directory: Path, catalog: Catalog, hosts: Container[str] | None) -> 
     """The section about the results in a directory.
 
     Args:
-        hosts: the only hosts to show; None for all.
+        hosts: hosts to show; None for all hosts.
     """
     return section_of(*load(directory), catalog, hosts)
 
@@ -104,7 +104,8 @@ def _notes(bench: Bench) -> Iterator[str]:
 def text(bench: Bench) -> str:
     """A service's newest result: a line per load, then the figures out of range and likely causes.
 
-    ``91.7 (0.98)`` is 0.98 times the card's figure; ``!`` is worse than its range, ``+`` is better.
+    ``91.7 (0.98)`` is 0.98 times the card's figure; ``!`` marks a figure that is worse than its
+    range, ``+`` a better figure.
     """
     table = [["LOAD", *(measure.head for measure in bench.columns), "ERRORS"]]
     for compared in bench.cells:

@@ -1,7 +1,6 @@
 """Results as files: ``<directory>/<host>/<service>/<UTC time>.json``, one per run.
 
-Reading never fails as a whole: a file that can't be read is reported by name, and the other files
-count.
+A file that can't be read is reported by name, and the other files are used.
 """
 
 from pathlib import Path

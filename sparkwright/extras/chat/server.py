@@ -66,7 +66,7 @@ class Published(Server):
         return connection
 
     def _tunnelled(self, timeout: float) -> socket.socket:
-        """No port is opened on this machine, since other users could use it."""
+        """No port is opened on this machine, since other users could use the port."""
         ours, theirs = socket.socketpair()
         with theirs:
             end = theirs.fileno()
@@ -105,8 +105,8 @@ def opened(target: Target) -> Published:
     """Return a connection over which the service answers with its names.
 
     Raises:
-        Unusable: no path leads to the service. A server that fails its verification is not tried
-            over another path.
+        Unusable: no connection reaches the service. If a server's verification fails, no other
+            connection to the server is tried.
         UserError: the key is missing.
     """
     endpoint = target.endpoint
@@ -127,7 +127,7 @@ def opened(target: Target) -> Published:
         try:
             answer = server.get(_MODELS, timeout=_LOGIN if server.through else _DIRECT)
         except NoAnswer as error:
-            # A server with another certificate is not asked over another path.
+            # A server with another certificate is not asked over another connection.
             if error.kind == ssl.SSLCertVerificationError.__name__:
                 facts = {"by": endpoint.ca or "the public CAs", "error": cut(str(error), 200)}
                 raise Unusable(target.problem("not-verified", **facts)) from None

@@ -16,13 +16,13 @@ MESSAGES = Messages(__file__)
 
 @dataclass(frozen=True)
 class Target:
-    """A name of a service of a host.
+    """A service of a host, by a served name.
 
     Attributes:
         endpoint: the service, at the address that clients connect to.
         served: the name, with its card's advice.
-        published: whether other machines can connect to it.
-        inner: address and port at which the host itself reaches it.
+        published: whether other machines can connect to the service.
+        inner: address and port at which the host itself reaches the service.
         data: the host's data of inventory and group_data.
     """
 
@@ -42,7 +42,7 @@ class Target:
         """The fleet's own key, from the site's source. None is made.
 
         Raises:
-            UserError: the key is missing, or others may read it.
+            UserError: the key is missing, or other users may read it.
         """
         return secrets.existing_key(self.endpoint.key.source, os.environ)
 

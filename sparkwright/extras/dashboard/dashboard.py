@@ -56,11 +56,11 @@ _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     """Show the fleet on a page that stays open: services, speed, memory, findings, roll-outs.
 
-    Open the printed address in a browser of this machine. Each host is asked every five seconds
-    while a page is open, and not at all otherwise. Without --control the page only reads; with it,
-    the page can run these commands: start, stop, restart, activate and maintenance. --listen serves
-    a phone, with a certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone
-    imports). Ctrl-C ends it.
+    Open the printed address in a browser of this machine. Each host is asked every five seconds,
+    but only while a page is open. Without --control the page only reads; with it, the page can run
+    these commands: start, stop, restart, activate and maintenance. --listen serves a phone, with a
+    certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C ends
+    it.
     """
     if control and any(name.endswith("password_prompt") or name == "same_sudo_password"
                        for name in given()):  # fmt: skip
@@ -137,7 +137,7 @@ def _expected(run: HostRun) -> view.Expected:
 
 
 def _page(hosts: Hosts, *, control: bool) -> str:
-    """The page, with the results that runs and benchmarks left meanwhile."""
+    """The page, with new results of runs and benchmarks."""
     try:
         page = stored(hosts, findings=False)
     except UserError as error:  # the plan may change while the page is open
@@ -197,7 +197,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
     there would get the token.
 
     Raises:
-        UserError: the address is every address, or can't be listened on.
+        UserError: the address stands for every address, or the page can't listen there.
     """
     sockets: list[socket.socket] = []
     for place in (address, "::1") if address == LOOPBACK else (address,):

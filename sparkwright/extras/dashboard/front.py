@@ -1,5 +1,6 @@
-"""First part of the page: the gravest finding, every finding, and the fleet, with a row for equal
-hosts."""
+"""First part of the page: the most severe finding, every finding, and the fleet, with a row for
+equal hosts.
+"""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence

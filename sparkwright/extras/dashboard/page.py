@@ -47,7 +47,7 @@ def page_of(
     """Judge and arrange the stored results.
 
     Args:
-        deep: the deep smoke test's verdicts: shown instead of a run's verdicts of the same release.
+        deep: verdicts of the deep smoke test, which replace a run's verdicts of the same release.
         planned: host -> services, if an inventory was given: only these hosts are shown.
         sections: sections of other extras, for the same hosts.
     """

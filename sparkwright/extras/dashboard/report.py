@@ -43,11 +43,11 @@ def stored(
     findings: bool = True,
     problems: Sequence[Finding] = (),
 ) -> contents.Page:
-    """The page of the results that runs and benchmarks left on the controller.
+    """The page of the stored results of runs and benchmarks on the controller.
 
     Args:
         findings: whether the page has the watch's findings; a live page asks the hosts for them.
-        problems: shown together with the problems of the files.
+        problems: problems that are shown with the problems of the files.
     """
     chosen = load(hosts).or_raise() if hosts != type(hosts)() else {}
     names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}

@@ -48,9 +48,11 @@ class Site:
     Attributes:
         host: the only name by which browsers may call this server.
         files: path -> content type and a function that makes the content.
-        record: returns the time when the page's stored part changed; open pages then load it again.
+        record: function that returns the time when the page's stored part changed; open pages then
+            load the part again.
         log: the last lines of a service's log.
-        control: runs an action on a host or a service; None for a page that only reads.
+        control: function that runs an action on a host or a service; None for a page that only
+            reads.
         token: part of the printed address, exchanged for the cookie.
     """
 

@@ -40,7 +40,7 @@ class Expected:
     Attributes:
         services: services by name; empty for a host without a plan.
         models: service -> repository of the model.
-        memory: None without a plan.
+        memory: planned memory; None without a plan.
         read: time when the plan was read, seconds since the epoch.
     """
 
@@ -113,7 +113,7 @@ class HostView:
         }))  # fmt: skip
 
     def _deployment(self, answer: Glance) -> Deployment:
-        """The status beside the plan; only the release is compared."""
+        """The status and the plan; only the release is compared."""
         newer = {end.to for end in answer.status.history if end.at > self.expected.read}
         planned = {}
         for name, service in self.expected.services.items():
@@ -178,7 +178,7 @@ def _work(seen: Deployment) -> str:
 
 
 class Fleet:
-    """All hosts, and the open pages, which wait here for changes.
+    """All hosts, and the open pages, which wait for changes.
 
     Args:
         meant: whether a service of a host is shown.

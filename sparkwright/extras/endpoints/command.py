@@ -45,8 +45,8 @@ def export(
     replaces every service behind it.
 
     Args:
-        name: name of the client's key; services that do not accept it are left out.
-        direct: whether to list services' own addresses anyway.
+        name: name of the client's key; services that do not accept the key are left out.
+        direct: whether to list services' own addresses, even behind the address for all models.
 
     Raises:
         UserError: no host has the key, no host has an address for other machines, or no service can

@@ -30,7 +30,7 @@ class Measure:
         test: ping, ib_write_bw or all-gather.
         where: hosts and device.
         value: the measured value, with its unit in ``unit``; None without a measurement.
-        published: values that others measured.
+        published: published values of other sites.
         output: cause of a failure or skip.
     """
 
@@ -62,7 +62,7 @@ class FabricResult:
 
     @property
     def well(self) -> bool:
-        """Return whether the test has no error and no failure."""
+        """Return whether the test is without errors and failures."""
         failed = any(measure.verdict == FAILED for measure in self.measures)
         return not failed and not finding.errors(self.findings)
 

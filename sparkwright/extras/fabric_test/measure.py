@@ -134,7 +134,7 @@ def _number(rail: Rail) -> str:
 
 
 def measured(session: Session, plans: Sequence[Sequence[Step]]) -> list[list[Answers]]:
-    """Carry out the steps of every plan, one after the other, and return the answers of each.
+    """Carry out the steps of every plan, one after the other, and return the answers of each step.
 
     Fabrics are measured side by side, since no two share a host.
     """

@@ -107,7 +107,7 @@ def command(
     RECIPES are the names of some of its recipes, and @NAME/RECIPE names a single recipe. The
     original is kept beside the new recipe, whose status is "unproven". Every key that could not be
     carried over is named with the reason. No code of a recipe is run: a mod becomes files and
-    patches if each of its lines is understood.
+    patches if each line has a known form.
 
     Exit code 1 if a recipe could not be imported, or lost a part that it needs: a mod, a plugin, a
     template, an argument that its image does not have.

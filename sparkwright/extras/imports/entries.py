@@ -35,7 +35,7 @@ class Chosen:
     Attributes:
         name, tag: image and tag in the catalog.
         version: version of the engine inside, if known.
-        entry: its new entry, as YAML has it; None if the catalog has it already.
+        entry: its new entry, as YAML has it; None if the catalog has the image.
     """
 
     name: str
@@ -48,7 +48,7 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     """Return the catalog's entry of an image, or a new entry.
 
     Raises:
-        Unfit: the text is not a reference, or a name that only its author's machine has.
+        Unfit: the text is not a reference, or is the name of a local image.
     """
     reference = options.image or foreign.container
     if reference is None:
@@ -172,7 +172,7 @@ class Imported:
 
     @property
     def whole(self) -> bool:
-        """Return whether it was imported without omissions."""
+        """Return whether the recipe was imported without omissions."""
         return bool(self.entries) and all(finding.id != LEFT_OUT for finding in self.findings)
 
 

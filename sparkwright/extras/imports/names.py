@@ -42,7 +42,7 @@ def gguf(model: str, file: str | None) -> tuple[str, str]:
     the file's usual name.
 
     Raises:
-        Unfit: the model is a local file, or is on no hub.
+        Unfit: the model is a local file, or is not on a hub.
     """
     named, _, quantization = model.partition(":")
     named = repository(named, whole=False)
@@ -57,7 +57,7 @@ def repository(model: str, *, whole: bool = True) -> str:
         whole: whether all of its files are served, unlike GGUF files.
 
     Raises:
-        Unfit: the model is a file, a GGUF or no repository.
+        Unfit: the model is a file, a GGUF file, or not a repository.
     """
     files = re.search(r"gguf", model, re.IGNORECASE) or re.fullmatch(r"[^:]+/[^:]+:\S+", model)
     if whole and files:

@@ -93,7 +93,7 @@ def of_path(path: Path) -> list[Text]:
     followed.
 
     Raises:
-        UserError: the path does not exist, can't be read, or is endless.
+        UserError: the path does not exist or can't be read, or the folder has too many files.
     """
     if path.is_file():
         return [_read(path, path.stem)]
@@ -113,7 +113,8 @@ def of_path(path: Path) -> list[Text]:
 
 
 def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
-    """The recipes of these names: a file's own, or its path's end; all recipes without a name.
+    """The recipes of these names, which are names of files or ends of paths; all recipes without
+    names.
 
     Raises:
         UserError: names each unknown recipe.

@@ -1,8 +1,8 @@
 """sparkrun's recipes: version 2, and version 1, the format of eugr/spark-vllm-docker.
 
 Placeholders of a command line are filled in as in the recipe's own project, lines are joined, and
-the result is split as a shell would split it. Nothing is expanded: words that a shell would run or
-look up are left out by name, and a script is refused.
+the result is split as a shell would split it. No variable is expanded: arguments that a shell would
+run or look up are left out, with a note, and a script is refused.
 """
 
 import re
@@ -28,7 +28,7 @@ class Command:
     """Command that a recipe starts.
 
     Attributes:
-        engine: name of the engine that it starts.
+        engine: name of the engine that the command starts.
         arguments: all arguments after ``vllm serve`` or another engine's command.
         environment: assignments before the command.
         used: placeholders in the command.
@@ -254,7 +254,7 @@ def _note_left_out(data: dict[str, Any], executor: dict[str, Any], remarks: Rema
 
 
 def _gib(size: Any) -> float | None:
-    """``10.24gb`` -> GiB, as Docker reads it; None if Docker refuses it."""
+    """``10.24gb`` -> GiB, as Docker reads it; None if Docker refuses the text."""
     amount = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmg]?)b?", str(size or "").lower())
     if amount is None or not float(amount[1]):
         return None

@@ -44,7 +44,7 @@ _RECENT = 86400.0
 def current(
     deployments: Mapping[str, Deployment], silent: Iterable[str] = ()
 ) -> tuple[list[Finding], frozenset[str]]:
-    """All findings, errors first; and the hosts without an answer now.
+    """All findings, errors first, and the hosts that do not answer.
 
     Args:
         silent: hosts that did not answer.
@@ -85,7 +85,7 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
 
 
 def _switched(service: str, seen: Deployment) -> str:
-    """The last switch of a service, if it is recent: a change is the first suspect."""
+    """The last switch of a service, if it is recent: a change is the likeliest cause."""
     last = next((entry for entry in reversed(seen.history) if entry.service == service), None)
     if last is None or not 0 <= seen.now - last.at <= _RECENT:
         return ""
@@ -111,12 +111,12 @@ Send = Callable[[Address, str, str], str | None]
 
 
 class Reported(BaseModel):
-    """A finding that an address was notified of.
+    """A finding that was reported to an address.
 
     Attributes:
         finding: finding without its texts.
         since: time of the first notice, seconds since the epoch.
-        gone: time since which it is no longer observed.
+        gone: time since which the finding is no longer observed.
     """
 
     finding: Finding

@@ -1,4 +1,4 @@
-"""Sending a notice, by Apprise.
+"""Send a notice by Apprise.
 
 Report the result, without a traceback and without any part of the address.
 """
