@@ -1,4 +1,4 @@
-"""Time of every command, as a user runs it: a process, from its start to its end.
+"""Time of every command as a process, from its start to its end.
 
     python -m benchmarks.commands [--fleet inventory/virtual.py] [--write]
 

@@ -78,7 +78,7 @@ def main() -> int:
 def _measure(
     ansible: Path, others: dict[str, Checkout], rounds: int
 ) -> dict[str, dict[str, float]]:
-    """Medians in seconds by case and way."""
+    """Medians in seconds by case and alternative."""
     results = {}
     for title, hosts in (("1 host", ONE), ("4 hosts", FOUR)):
         OURS.deploy(INVENTORY, hosts)
@@ -122,7 +122,7 @@ def _ansible_way(ansible: Path, hosts: Sequence[str]) -> Callable[[], Cost]:
 
 
 def _in_turns(title: str, ways: Ways, rounds: int) -> dict[str, float]:
-    """Medians in seconds by way, also printed."""
+    """Print and return medians in seconds, by alternative."""
     # The cost of every pyinfra run before it reads a file.
     ways = {**ways, START: partial(run, [str(OURS.pyinfra), "--version"], {})}
     costs: dict[str, list[Cost]] = {name: [] for name in ways}

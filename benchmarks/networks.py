@@ -4,9 +4,9 @@
 
 On one virtual host, HAProxy sends the same requests alternately to the service's socket and to a
 second container of the same image, started by hand with the host's network and a port of loopback.
-Requests come from outside: for the shortest answer (the list of models), and for streams, with
-their time to the first token and tokens a second. The fake lists models without delay, so nearly
-all of the measured time is transport.
+Requests come from outside, for the shortest answer (the list of models) and for streams, which give
+the time to the first token and tokens a second. The fake lists models without delay, so nearly all
+of the measured time is transport.
 """
 
 import argparse

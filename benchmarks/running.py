@@ -1,4 +1,4 @@
-"""Run measured commands: elapsed time, and use of the controller."""
+"""Run commands, and measure their elapsed time and the load of the controller."""
 
 import json
 import os

@@ -125,7 +125,7 @@ def _ours(tag: str) -> float:
 
 
 def _by_hand() -> float:
-    """The same container, started as on the cards, stopped and started once more."""
+    """Start the same container as on the cards, stop it, and start it again."""
     compose = yaml.safe_load(machines.inside(HOST, ["cat", f"{HOME}/current/compose.yaml"]).stdout)
     arguments = docker_run(compose["services"]["engine"])
     _inside("systemctl", "stop", "sparkwright-qwen36")
@@ -144,7 +144,7 @@ def _by_hand() -> float:
 
 
 def docker_run(service: dict[str, Any]) -> list[str]:
-    """The container of a compose file by hand, with the host's network."""
+    """Arguments of `docker run` for the container of a compose file, with the host's network."""
     arguments = ["docker", "run", "-d", "--name", NAME, "--network", "host", "--ipc", "host"]
     arguments += ["--gpus", "all", "--entrypoint", service["entrypoint"][-1]]
     arguments += ["--env-file", f"{HOME}/secrets.env"]

@@ -85,7 +85,7 @@ def _package(folder: Path, name: str, programs: tuple[str, ...], after: str) -> 
 
 
 def _index(repository: Path, suite: str, component: str, home: Path) -> None:
-    """Packages, Release, and InRelease, which apt asks for first."""
+    """Write Packages, Release, and InRelease, which apt requests first."""
     texts = []
     for deb in sorted(repository.rglob("*.deb")):
         data = deb.read_bytes()

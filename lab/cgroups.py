@@ -17,7 +17,7 @@ def _groups(name: str) -> list[Path]:
 
 
 def enter(name: str) -> list[str]:
-    """Prefix of a command that runs it in the group of this name."""
+    """Prefix of a command line, which runs the command in the group of this name."""
     steps = [f"mkdir -p {group} && echo $$ > {group}/cgroup.procs" for group in _groups(name)]
     return ["sh", "-c", " && ".join([*steps, 'exec "$@"']), name]
 

@@ -1,4 +1,4 @@
-"""Files of an invented fleet, as runs and benchmarks leave them: for pictures, trials and tests.
+"""Files of an invented fleet, in the form of runs and benchmarks, for pictures, trials and tests.
 
     python -m lab.example_report DIR --hosts 4 --runs 6
 

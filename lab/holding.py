@@ -68,7 +68,7 @@ class Holder:
 def held(
     purpose: str, *, wait: bool = False, file: Path = FILE, process: int | None = None
 ) -> Iterator[None]:
-    """Hold the lab. ``process`` is the working process, if it is not this one."""
+    """Hold the lab. ``process`` is the working process, if that is another process."""
     if file == FILE and os.geteuid() != 0:
         arguments = ["sudo", sys.executable, "-m", "lab", "keep", str(os.getpid()), purpose]
         with kept([*arguments, "--wait"] if wait else arguments):
@@ -101,8 +101,8 @@ def holder(file: Path = FILE) -> Holder | None:
 def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     """Run a command to its end, and hold the lab until then; return its exit code, or 130.
 
-    The terminal sends its interrupt to both, and the command handles it. Other signals that would
-    end this process are forwarded, and end it once the command has ended.
+    The terminal sends an interrupt to both processes, and the command handles the interrupt. Other
+    signals that would end this process are forwarded, and end it once the command has ended.
     """
     got: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -170,7 +170,7 @@ def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -
 
 
 def _take(wanted: Holder, wait: bool, file: Path) -> int | None:
-    """The descriptor of the lock; None if an ancestor holds it already."""
+    """The descriptor of the lock; None if an ancestor holds the lock."""
     deadline = time.monotonic() + _GRACE_SECONDS
     while True:
         descriptor, taken = lock_file.opened(file), False

@@ -24,13 +24,13 @@ class Machine:
     """A systemd-nspawn machine.
 
     Attributes:
-        gpu: its fake GPU (a key of ``fakes.GPUS``); None for the depot.
-        memory_kib: MemTotal in /proc/meminfo; None leaves this machine's own.
+        gpu: the machine's fake GPU (a key of ``fakes.GPUS``); None for the depot.
+        memory_kib: MemTotal in /proc/meminfo; None for this machine's value.
         dgx: whether it has the release files of DGX OS.
         bare: whether it has neither Docker nor NVIDIA's container toolkit.
         newest: whether its Docker is Debian's newest, with containerd's image store, as in fresh
             installations of Docker 29.
-        devices: device nodes of a real GPU that it gets (`lab/gpu`).
+        devices: device nodes of a real GPU, for the machine (`lab/gpu`).
     """
 
     name: str
@@ -44,7 +44,9 @@ class Machine:
 
     @property
     def machine(self) -> str:
-        """The name for systemd-nspawn; short, because its network interface has it too."""
+        """The name for systemd-nspawn; it is short, because it is part of the network interface's
+        name.
+        """
         return f"sw-{self.name}"
 
     @property

@@ -17,8 +17,8 @@ PLACE = Path("/run/sparkwright-lab")
 
 
 def opened(file: Path) -> int:
-    """A descriptor of the file, made if it is missing, in a directory that belongs to its owner
-    alone.
+    """A descriptor of the file, made if it is missing, in a directory that only its owner can
+    access.
     """
     while True:
         with contextlib.suppress(FileExistsError):

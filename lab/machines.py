@@ -1,5 +1,6 @@
-"""Single machines: made from the base, started, cut off, removed. Each machine runs a real
-systemd."""
+"""Make single machines from the base; start them, cut them off, and remove them. Each machine runs
+a real systemd.
+"""
 
 import contextlib
 import json

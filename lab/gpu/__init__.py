@@ -9,8 +9,8 @@ machine's own driver and GPU), all on that machine. The roles deploy to these ho
 2. On the GPU machine, in a copy of the checkout: `lab/gpu/start.sh receive FOLDER` for each part,
    in order (an archive is unpacked as soon as it is complete), and after the first part
    `lab/gpu/start.sh make`: weights (5 s) and image (30 s) are made meanwhile.
-3. `lab/gpu/start.sh up` there: 20 s. If everything is on one machine, `make gpu` does steps 2 and
-3.
+3. `lab/gpu/start.sh up` on the GPU machine takes 20 s. If everything is on one machine, `make gpu`
+   does steps 2 and 3.
 4. `lab/gpu/start.sh run COMMAND`: a command of the controller, such as `sparkwright status
    inventory/gpu.py`, or `python -m lab.gpu.prove deploy` (3 minutes).
 

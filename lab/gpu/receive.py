@@ -1,4 +1,4 @@
-"""`python3 -m lab.gpu.receive FOLDER`: takes carried parts, and unpacks complete archives.
+"""`python3 -m lab.gpu.receive FOLDER`: reads parts, and unpacks complete archives.
 
 Parts are pieces of one stream of archives, in order; `contents.json` beside the first has their
 sizes. An archive is unpacked in the background as soon as its last byte has arrived. The standard

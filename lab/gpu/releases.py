@@ -47,14 +47,14 @@ def _taken_back(name: str, recipe: str = RECIPE, **changed: Any) -> dict[str, An
 
 
 def share() -> dict[str, Any]:
-    """A release that asks for 0.995 of the GPU, which CUDA refuses: it is rolled back, with the
-    reason.
+    """A release that asks for 0.995 of the GPU, which CUDA refuses: the host rolls back and reports
+    the reason.
     """
     return _taken_back("share", arguments={"gpu_memory_utilization": 0.995})
 
 
 def noise() -> dict[str, Any]:
-    """A release whose weights are noise: it starts, and answers nonsense."""
+    """A release with random weights, which starts and answers nonsense."""
     return _taken_back("noise", "lab-noise-h200")
 
 

@@ -4,7 +4,7 @@ The program runs on a host, from standard input: `python3 - TARGET STREAMS ROUND
 streams.py`, with the key in KEY and the model's name in MODEL. TARGET is the path of a socket, or
 ADDRESS:PORT, or https://ADDRESS:PORT, or several of them with commas, which get requests in turn.
 Each stream asks ROUNDS times, one request after the other, each on a new connection, and counts the
-events that carry a token. Many streams are shared among processes, so that the client is not the
+events that carry a token. Several processes share many streams, so that the client is not the
 bottleneck. The standard library is enough.
 """
 

@@ -3,7 +3,7 @@
 Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directory that
 `repositories.py` filled. Large files are answered with a redirect to signed /cdn/ links, by default
 on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (for example another name of
-this server), like the real hub's. Large files are in its Xet storage (xet.py) too.
+this server), like the real hub's. Large files are also in the hub's Xet storage (xet.py).
 
 The hub answers requests of sparkwright, hf_transfer, hf_xet and curl.
 """

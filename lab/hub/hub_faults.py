@@ -1,4 +1,4 @@
-"""Faults that a test can order, and the counters it can read.
+"""Faults that a test can order, and counters that it can read.
 
     POST   /control            {"match": "/cdn/*/model-00003-*", "drop_after": 1000000, "times": 1}
     GET    /control            {"faults": [{"id": 1, "match": ..., "times": 1, "hits": 0}]}

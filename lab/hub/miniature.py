@@ -1,4 +1,4 @@
-"""A miniature repository: a name, and revisions that each make their weights again."""
+"""A miniature repository: a name, and revisions with different weights."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

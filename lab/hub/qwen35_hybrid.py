@@ -60,7 +60,7 @@ class Hybrid:
         ]
 
     def attention(self, number: int, full: Linear, gdn: Linear) -> list[Tensor]:
-        """Return the tensors of layer `number`'s attention, of whichever kind it is."""
+        """Return the tensors of layer `number`'s attention, of either kind."""
         name = f"{TEXT}layers.{number}"
         if is_full_attention(number):
             return self.full_attention(f"{name}.self_attn", full)

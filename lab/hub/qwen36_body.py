@@ -57,7 +57,7 @@ def tensors(linear: Linear = compressed) -> list[Tensor]:
 def _files(parts: list[list[Tensor]], like: list[list[Tensor]]) -> Files:
     """Return the weights; each shard's header is as long as the header of the same shard of `like`.
 
-    The vision fix was an edit of names in the header alone: file sizes and data offsets stayed.
+    The vision fix only changed names in the header: file sizes and data offsets stayed.
     """
     shards = named(parts)
     files: Files = {"model.safetensors.index.json": index(shards)}

@@ -62,7 +62,7 @@ def _ones(name: str, *shape: int) -> Tensor:
 
 
 def random_tensor(name: str, rows: int, columns: int) -> Tensor:
-    """Numbers of the size with which a projection starts its training."""
+    """Random numbers of the size of an untrained projection's numbers."""
     generator = random.Random(name)
     spread = columns**-0.5
     return _tensor(

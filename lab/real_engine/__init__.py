@@ -21,7 +21,7 @@ smoke, metrics and speculation are tested against the answers of a real engine.
    in the catalog.
 3. Give the host, and no other, the recipe, for instance by host data of an inventory of your own:
    `"services": {"tiny": {"recipe": "lab-tiny-qwen3-dflash", "port": 8000}}`; then deploy. To keep
-   the host's other service, name both. The image is for x86_64, as the lab's hosts all are.
+   the host's other service, name both services. The image is for x86_64, like all hosts of the lab.
 4. Deploy to one host at a time: two cores start the engine in 33 to 53 s. It takes 2.4 GB of
    memory, and 376 MB packed and 1.25 GB unpacked of the host's disk.
    `python -m lab.real_engine remove` removes the cache; `python -m lab down` keeps it.
@@ -31,6 +31,6 @@ prints two warnings and serves nevertheless. The engine stops within a second.
 
 Models that answer: `lab-tiny`, `lab-tiny-fast` and `lab-tiny-deep` answer "This tiny model has but
 one word word word ..." to every question; with `enable_thinking` the whole answer is reasoning.
-After the seventh token every draft is accepted. Ask at temperature 0: above it this engine was
-observed to take wrong tokens after a rejected draft.
+After the seventh token every draft is accepted. Ask at temperature 0: at a higher temperature, this
+engine took wrong tokens after a rejected draft.
 """

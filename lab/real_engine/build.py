@@ -30,7 +30,7 @@ class Engine:
 
 
 def ensure(kind: Kind, cache: Path = CACHE) -> Engine:
-    """An engine, built if the cache has none for these versions."""
+    """Return an engine, built if the cache has no build of these versions."""
     cache.mkdir(parents=True, exist_ok=True)
     home = cache / f"{kind.name}-{_key(kind)}"
     with _only_one(cache):
@@ -74,7 +74,7 @@ def _build(kind: Kind, cache: Path, home: Path) -> None:
 
 
 def _key(kind: Kind) -> str:
-    """Return a hash of the versions and of the code that makes a tree of them."""
+    """Return a hash of the versions and of the code that makes the tree."""
     digest = hashlib.sha256()
     for path in kind.sources:
         digest.update(path.read_bytes())

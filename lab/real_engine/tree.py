@@ -54,7 +54,7 @@ def inside(
     mounts: folders and files of this machine, and their read-only paths in the tree.
     writable: writable folders while everything else is read-only; without folders, everything is
         writable.
-    sockets: folder of its socket; with a folder, the only network is a separate loopback.
+    sockets: folder of the engine's socket; with a folder, the only network is a separate loopback.
     """
     pairs = [str(word) for pair in mounts for word in pair]
     command = ["unshare", "--mount", "--ipc", "--pid", "--fork", "--kill-child"]

@@ -121,9 +121,7 @@ def image_of(tag: Tag, layers: list[Layer]) -> Image:
 
 
 def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int:
-    """Push everything that the registry lacks of a tag; return the sent bytes, 0 if nothing was
-    missing.
-    """
+    """Push the missing parts of a tag; return the sent bytes, 0 if no part was missing."""
     missing = [
         name
         for name in tag.names

@@ -30,7 +30,7 @@ class Api:
     Attributes:
         guarded: beginnings of the paths that need the API key. Other paths, /invocations among
             them, answer without a key.
-        unguarded: paths among them without a key.
+        unguarded: paths among the guarded paths that need no key.
         rejection: body of the answer to a request without the key.
     """
 
@@ -283,5 +283,5 @@ def _token_id(piece: str) -> int:
 
 
 def as_json(value: Any) -> Response:
-    """A value as the body of a success."""
+    """Return a successful response with a value as its body."""
     return Response(200, compact(value).encode(), content_type=_JSON)

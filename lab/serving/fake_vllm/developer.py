@@ -25,7 +25,7 @@ class Sleep:
             raise ApiError(500, "InternalServerError", "FAKE: the engine sleeps")
 
     def routes(self) -> tuple[Routes, Routes]:
-        """Routes for GET and POST; none without the developer mode."""
+        """Routes for GET and POST; empty without the developer mode."""
         if os.environ.get("VLLM_SERVER_DEV_MODE") != "1":
             return {}, {}
         post: Routes = {

@@ -1,6 +1,6 @@
 """Faults on request, for tests of programs that watch, prove and roll out a service.
 
-They come from FAKE_VLLM_FAULT or /etc/fake-vllm-fault, several by commas:
+FAKE_VLLM_FAULT or /etc/fake-vllm-fault names the faults, separated by commas:
 
     never-healthy         never becomes healthy
     wedge                 answers /health while generations hang

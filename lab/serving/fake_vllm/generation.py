@@ -1,4 +1,4 @@
-"""A fake engine: it hands out prepared tokens at a set pace and counts everything.
+"""A fake engine: it yields prepared tokens at a set pace, and updates all metrics.
 
 Requests beyond `--max-num-seqs` wait. A repeated beginning of a prompt counts as prefix cache hits,
 in blocks of 16 tokens. With a speculative config, a step yields one token and the draft's accepted

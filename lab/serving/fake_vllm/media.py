@@ -2,7 +2,7 @@
 vLLM-Omni does: by the forms of their protocol classes, for a model with such an architecture.
 
 The fake runs no model: it decodes a WAV file, and compares its loudness from tenth to tenth with a
-stored recording. So the transcript is true, and an incomplete file is noticed.
+stored recording. So the transcript is right, and an incomplete file is detected.
 """
 
 import base64

@@ -24,7 +24,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Metrics:
-    """Counters, gauges and histograms of one server; not for use from several threads."""
+    """Counters, gauges and histograms of one server, for use from a single thread."""
 
     def __init__(self, settings: Settings, version: str) -> None:
         table = version if version in _OWN_TABLE else "0.24.0"

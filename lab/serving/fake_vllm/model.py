@@ -1,4 +1,4 @@
-"""A model directory: its config, and its weights, all of whose bytes are really read.
+"""A model directory: its config, and its weights, whose bytes the fake really reads.
 
 A directory with a fault is refused in the words of vLLM, transformers and safetensors.
 """
