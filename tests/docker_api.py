@@ -25,7 +25,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 def serve(folder: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
-    """Answer on a socket of the test until its process ends."""
+    """Answer requests on a socket of the test until the test's process ends."""
     path = folder / "docker.sock"
     path.unlink(missing_ok=True)
     server = socketserver.ThreadingUnixStreamServer(str(path), _Handler)

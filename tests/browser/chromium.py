@@ -30,10 +30,10 @@ class Look:
         height: height of its contents.
         sticking_out: elements that end beyond the window.
         scrolling: tables that are wider than the window, and scroll separately.
-        squeezed: texts with hardly a letter to a line.
+        squeezed: texts with about one letter in a line.
         faint: texts whose contrast is below WCAG's 4.5.
         fetched: requested addresses.
-        blocked: addresses that its own policy blocked.
+        blocked: addresses that the page's policy blocked.
     """
 
     width: int
@@ -108,7 +108,7 @@ def _run(folder: str, size: str, scheme: Scheme, *arguments: str | Path) -> str:
     # Without a sandbox: root has none in chromium, and the only page is ours.
     done = subprocess.run(
         [browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-         "--hide-scrollbars",  # as on a phone: they take no width
+         "--hide-scrollbars",  # scroll bars take no width, as on a phone
          "--disable-background-networking", f"--user-data-dir={folder}/profile",
          f"--blink-settings=preferredColorScheme={_SCHEMES[scheme]}", size,
          *map(str, arguments[:-1]), Path(arguments[-1]).as_uri()],

@@ -44,7 +44,7 @@ BOOT_SECONDS = 300.0
 def engine() -> Iterator[build.Engine]:
     if os.geteuid() != 0:
         pytest.fail("the engine's root file system is root's: run `make test-real-engine`")
-    with held_for_tests():  # the tree is the lab's, and another checkout may make it again
+    with held_for_tests():  # another checkout may rebuild the lab's tree
         yield build.ensure(VLLM)
 
 
@@ -69,7 +69,7 @@ def rendered(
 
 
 def render(path: Path, engine: build.Engine, /, **settings: object) -> Rendered:
-    """Output of `sparkwright render`, after the image was pushed and the hub asked."""
+    """Push the image to a registry, and return the output of `sparkwright render`."""
     repositories.make(path / "hub", scale=0.01)
     with registry.serving() as images, hub_running(path / "hub") as hub:
         digest, sent = image.push_to(images, engine.kind, engine.layers)

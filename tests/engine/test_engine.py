@@ -68,13 +68,13 @@ def test_no_port_of_the_engine_is_reached_from_outside(running: Running) -> None
         except OSError:
             continue  # it has ended
     opened = {int(at[-4:], 16) for at, inode in ports if f"socket:[{inode}]" in sockets}
-    assert opened  # otherwise nothing is tested
+    assert opened  # an open port exists to test
     for port in opened:
         with socket.socket() as neighbour, pytest.raises(ConnectionRefusedError):
             neighbour.connect((socket.gethostbyname(socket.gethostname()), port))
     path = Path(running.request.address)
     assert path.is_socket()
-    assert path.stat().st_mode & 0o777 == 0o666  # its directory keeps other users out
+    assert path.stat().st_mode & 0o777 == 0o666  # the directory keeps other users out
 
 
 def test_a_container_has_no_rights_and_shows_no_key(running: Running, rendered: Rendered) -> None:

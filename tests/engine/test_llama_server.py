@@ -33,8 +33,8 @@ MESSAGE = {"messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
 PROTOCOL = {"health", "aliases", "key", "completion", "stream", "context-limit", "prefix-cache"}
 #: The program accepts any text for these, and does not parse it.
 DEPRECATED = ["defrag_thold"]
-#: Runs the program once for each line of a file, and prints the first line. `--version` ends it
-#: after the earlier arguments were parsed.
+#: Script that runs the program once for each line of a file, and prints the first line of output.
+#: `--version` ends the program after it has parsed the earlier arguments.
 TRY = f"""\
 while IFS= read -r line; do
     first=$(eval "{PROGRAM} $line --version" 2>&1 </dev/null | head -n 1)
@@ -103,7 +103,7 @@ def test_the_program_accepts_every_argument_of_the_table(
 
 
 def test_program_and_table_refuse_the_same_arguments(llama: build.Engine, tmp_path: Path) -> None:
-    """A text instead of a number, and an unknown choice."""
+    """The arguments have a text instead of a number, or an unknown choice."""
     judged = {
         name: f"{long(name)} no-such-value"
         for name, argument in TABLE.arguments.items()
@@ -229,7 +229,7 @@ def test_failures_are_as_captured(llama: build.Engine, tmp_path: Path) -> None:
 
 
 def errors(log: list[str]) -> list[str]:
-    """Lines of a log without times, numbers and places, each once."""
+    """Unique lines of a log without times, numbers and code locations."""
     lines: dict[str, Any] = {}
     for line in log:
         text = re.sub(r"^[\d.]+ (?=[EW] )", "", line.strip())

@@ -18,7 +18,7 @@ from tests.install.conftest import user, wheel
 
 #: Fixtures of a user with nothing but the wheel.
 __all__ = ["user", "wheel"]
-#: A series of faults takes longer than users wait: a separate command.
+#: A separate command runs series of faults, which take longer than users wait.
 FAULTS = (
     *("test_fetch_faults.py", "test_downloaders.py", "test_switch_faults.py"),
     *("test_address.py", "test_address_load.py", "test_proxy_removal.py"),
@@ -32,7 +32,7 @@ FAULTS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The main job comes first: the fleet is bare only then."""
+    """Run the main job first, while the fleet is bare."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and item.path.name in FAULTS:

@@ -72,7 +72,7 @@ class Site:
                 shutil.copy(source, folder / name)
         self._hurry()
         cache = ROOT / ".sparkwright/cache"
-        if cache.is_dir():  # the bundles for hosts: made once, not for each test run
+        if cache.is_dir():  # the bundles for hosts are made only once
             shutil.copytree(cache, folder / ".sparkwright/cache")
 
     def _hurry(self) -> None:
@@ -128,7 +128,7 @@ class Site:
         done = subprocess.run(
             self.command(*arguments, inventory=inventory, deploy=deploy),
             cwd=self.folder,
-            # By itself a dry run leaves no record.
+            # A dry run leaves no record without this variable.
             env={**os.environ, "SPARKWRIGHT_RECORD": str(record), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -192,7 +192,7 @@ class Site:
         self._hurry()
 
     def power_on(self) -> None:
-        """Every machine is up."""
+        """Start every machine that is down."""
         fleet.up()
 
     def gpu(self, host: str, mode: str = "ok", kind: str | None = None) -> None:
@@ -243,7 +243,7 @@ def inside(host: str, *command: str) -> str:
     return done.stdout.strip()
 
 
-#: Asks a service's engine past its proxy; a path follows.
+#: Command that queries a service's engine past its proxy; a path follows.
 ENGINE = "sudo curl -s --unix-socket /run/sparkwright-engines/qwen36/http.sock http://engine"
 
 
@@ -296,7 +296,7 @@ def push_engine(*options: str) -> None:
 
 
 def without_engine(host: str) -> None:
-    """Remove the real engine's service from a host, and everything else of sparkwright's."""
+    """Remove the real engine's service from a host, and all other files of sparkwright."""
     # An engine that became healthy a moment ago may use up Docker's whole time limit.
     stop = "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true"
     ssh(host, stop, 120)
@@ -304,7 +304,7 @@ def without_engine(host: str) -> None:
 
 
 def release(host: str, service: str = "qwen36") -> str:
-    """Release of the running container, by Docker."""
+    """Release of the running container, according to Docker."""
     form = '{{if .State.Running}}{{index .Config.Labels "sparkwright.release"}}{{end}}'
     return ssh(host, f"docker inspect -f '{form}' sparkwright-{service}")
 
@@ -339,13 +339,13 @@ def fingerprint(host: str) -> str:
     )
     docker = ssh(host, "docker ps -aq --no-trunc; docker images -q --no-trunc | sort")
     listed = "systemctl list-units --all --plain --no-legend 'sparkwright*'"
-    # The states alone: the columns are as wide as the longest of the moment.
+    # Print fields without padding: the width of columns varies from call to call.
     units = ssh(host, f"{listed} | grep -v watch | awk '{{print $1, $2, $3, $4}}'")
     return f"{listing}\n{docker}\n{units}"
 
 
 def units(host: str) -> str:
-    """Units of sparkwright that are active on a host, by systemd."""
+    """Units of sparkwright that are active on a host, according to systemd."""
     return machines.inside(
         MACHINES[host], ["systemctl", "list-units", "--no-legend", "sparkwright*"]
     ).stdout

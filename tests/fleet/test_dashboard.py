@@ -22,7 +22,7 @@ from tests.fleet.site import GOOD, MACHINES, Site, answers, bare, hub, ssh, unti
 INVENTORY = "inventory/virtual.py"
 #: The switched service, the download, and the dying service.
 SWITCHED, FETCHES, DIES = "spark-1", "spark-2", "rtx-1"
-#: Script of the browser's own: keeps every text of the roll-out.
+#: Script that records every text of the roll-out in the browser.
 RECORDER = """
 addEventListener("DOMContentLoaded", () => {
   const part = document.getElementById("rollout");

@@ -74,7 +74,7 @@ def test_smoke_requests_real_answers(broken: Site) -> None:
 
 
 def test_a_rollback_needs_no_plan(broken: Site) -> None:
-    """The host goes back to a release that it keeps, proved by its own gate, and forward again."""
+    """The host switches to a kept release, which must pass its gate, and back again."""
     home = "/opt/sparkwright/services/qwen36"
     now = release("spark-1")
     before = "0123456789ab"

@@ -38,7 +38,7 @@ def folder(site: Site, tmp_path: Path) -> Iterator[Path]:
         )
     )
     cache = ROOT / ".sparkwright/cache"
-    if cache.is_dir():  # libraries for hosts: made once, not for each test run
+    if cache.is_dir():  # the bundles for hosts are made only once
         shutil.copytree(cache, tmp_path / ".sparkwright/cache")
     yield tmp_path
     ssh(HOST, "sudo systemctl disable --now sparkwright-chat 2>/dev/null || true")

@@ -162,7 +162,7 @@ def test_files_with_absurd_times_are_hashed_and_not_fetched(empty: Site) -> None
 
 @contextmanager
 def locked(site: Site) -> Iterator[None]:
-    """A lock, so that the controller itself asks no server."""
+    """Lock of all references, with which the controller sends no request."""
     site.sparkwright(*LOCKING)
     try:
         yield

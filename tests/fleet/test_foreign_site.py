@@ -32,7 +32,7 @@ def deploy(fleet: None, user: User, tmp_path_factory: pytest.TempPathFactory) ->
     commit = json.loads(text.stdout)["sha"]
     (folder / "group_data/all.py").write_text(f"commit = {commit!r}\n")
     cache = ROOT / ".sparkwright/cache"
-    if cache.is_dir():  # libraries for hosts: made once, not for each test run
+    if cache.is_dir():  # the bundles for hosts are made only once
         shutil.copytree(cache, folder / ".sparkwright/cache")
     for host in HOSTS:
         ssh(host, "sudo rm -rf /srv/foreign")

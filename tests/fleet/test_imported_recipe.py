@@ -43,7 +43,7 @@ def imported(site: Site) -> Site:
     bare(HOST)
     (site.folder / "open-tiny.yaml").write_text(RECIPE)
     (site.folder / "mine").mkdir(exist_ok=True)
-    message = site.sparkwright(*IMPORT, code=1)  # it lost its mod
+    message = site.sparkwright(*IMPORT, code=1)  # 1: the import leaves out the mod
     for left_out in ("mod never-run", "pre_exec", "post_commands", "EVIL", "PYTHONPATH"):
         assert left_out in message
     text = (ROOT / "inventory/virtual.py").read_text()

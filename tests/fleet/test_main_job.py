@@ -150,7 +150,7 @@ def test_a_changed_value_restarts_its_service_alone(converged: Site) -> None:
     assert re.fullmatch(r"service second: release \w{12} after \w{12}, restart", change)
     arguments = ssh("spark-1", "docker inspect -f '{{json .Args}}' sparkwright-second")
     assert '"--max-model-len","32768"' in arguments
-    # A service taken out of the settings is reported, and is the user's to remove.
+    # A run reports a service that is not in the settings, and leaves its removal to the user.
     converged.restore("group_data/sparks.py")
     left = converged.deploy("--limit", "sparks")
     assert "sparkwright-second.service" in left.output

@@ -104,7 +104,7 @@ def test_a_failed_role_is_reported(hello: Site) -> None:
 
 
 def test_our_operations_observe_a_users_earlier_change(hello: Site) -> None:
-    """Facts of a host are collected again after it, in the same run."""
+    """pyinfra collects a host's facts again after the user's operation, in the same run."""
     text = (hello.folder / "deploy.py").read_text()
     theirs = (
         "from pyinfra.operations import server\n"

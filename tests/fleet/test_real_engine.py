@@ -23,7 +23,7 @@ sparks[0][1]["services"] = {
 }
 """
 COMPILED = SERVICES.replace("lab-tiny-qwen3-dflash", "lab-tiny-qwen3-compiled")
-#: Without speculation, which this test does not cover.
+#: Service without speculation, which this test does not cover.
 ADAPTED = SERVICES.replace(
     '"port"',
     """"arguments": {"speculative_config": None},

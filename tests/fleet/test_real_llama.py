@@ -139,7 +139,7 @@ def test_a_file_that_does_not_load_is_reverted(llama: Site) -> None:
     assert run.host(HOST)["services"][0]["outcome"] == "reverted", run.output
     assert "blk.1.ffn_down.weight" in run.output
     assert release(HOST, "tiny") == served
-    assert container(HOST, "tiny") != before  # it was removed, and came back
+    assert container(HOST, "tiny") != before  # the rollback started a new container
     assert answer(llama).startswith(WORDS[0])
 
 

@@ -9,9 +9,7 @@ from tests.fleet.test_fetch_faults import SHARD
 
 
 def everywhere(host: str, text: str) -> list[str]:
-    """Files of a host that contain this text, on all its disks and in memory, Docker's among
-    them.
-    """
+    """Files of a host, also Docker's, that contain this text on its disks or in its memory."""
     beyond = " ".join(f"--exclude-dir={name}" for name in ("proc", "sys", "dev"))
     lines = inside(host, "sh", "-c", f"grep -rlsF {beyond} -e '{text}' / || true").splitlines()
     assert text not in inside(host, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").replace(
@@ -74,7 +72,7 @@ def test_a_hub_token_is_gone_when_its_job_is_killed(with_token: Site) -> None:
     run = with_token.start("--limit", HOST, deploy="fetch-deploy.py")
     try:
         until(lambda: parts() > 1_000_000, "it fetches")
-        # The job has it, in memory: the later search would find it.
+        # The job holds the token in memory, where the later search would find it.
         assert MEMBER_TOKEN in inside(
             HOST, "sh", "-c", "cat /run/credentials/sparkwright-fetch-*/*"
         )

@@ -7,7 +7,7 @@ import pytest
 from tests.fleet.site import Site, bare, release, ssh
 
 HOST = "spark-2"
-#: Any server on the port, started by a card's command: restarted for ever by Docker.
+#: Server on the port, which a card's command starts and Docker always restarts.
 BY_HAND = (
     "docker create --name vllm-qwen36 --network host --restart unless-stopped"
     " --entrypoint python3 {image} -m http.server 8000"

@@ -1,4 +1,4 @@
-"""Steady load on an OpenAI-like server, streaming and not, bounded; every request is judged."""
+"""Bounded, steady load on an OpenAI-like server, with and without streams; checks every answer."""
 
 from __future__ import annotations
 

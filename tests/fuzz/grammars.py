@@ -155,8 +155,8 @@ def _locked() -> Any:
 entry = st.sampled_from([_entry(path) for path in CATALOG]).flatmap(_yaml)
 lock = _yaml(_locked())
 
-#: Commands that ask no host, and `up`, which does not without a terminal. The others validate the
-#: same words before they do.
+#: Commands that contact no host, and `up`, which contacts none without a terminal. All other
+#: commands validate the same arguments before they connect.
 _COMMANDS = _DATA["COMMANDS"]
 assert set(_COMMANDS) <= {name for section in sections().values() for name in section}
 _WORDS = st.one_of(

@@ -143,7 +143,7 @@ def test_a_file_in_place_of_a_directory_is_reported_without_a_traceback(tmp_path
 
 
 def test_a_shell_that_prints_before_and_after_changes_no_answer(tmp_path: Path) -> None:
-    """A .bashrc prints, which sshd's shell reads for a command, too."""
+    """The shell of sshd reads .bashrc for a command, too, and this .bashrc prints."""
     start = tmp_path / "start-up"
     start.write_text("echo 'Welcome!'; echo '{}'; trap 'echo bye' EXIT; printf 'no line break'\n")
     text = programs.argument(observe, encode(ObservationRequest()))

@@ -137,12 +137,12 @@ def test_a_stop_record_holds_until_the_next_start(host: Host) -> None:
     assert (mark.by, mark.why, mark.keep) == ("ann@laptop", "too loud", False)
     assert mark.holds({"ActiveState": "inactive", "ActiveEnterTimestamp": SINCE})
     assert not mark.holds({"ActiveState": "active", "ActiveEnterTimestamp": SINCE})
-    # Another user started the job, and it has ended since: it was not this stop.
+    # Another user has started the service, whose later end is not this stop.
     assert not mark.holds({"ActiveState": "failed", "ActiveEnterTimestamp": "later"})
-    assert systemd.is_enabled("sparkwright-a.service")  # a boot brings it back
+    assert systemd.is_enabled("sparkwright-a.service")  # a boot starts the service
     host.do(action=START, services=("a",))
     assert homes.stopped(home) is None
-    # Both stay in the host's history.
+    # The host's history keeps both actions.
     did = status.entries(homes.Action, host.root / "state/actions.jsonl")
     assert [(each.done, each.service, each.by, each.why) for each in did] == [
         ("stopped", "a", "ann@laptop", "too loud"), ("started", "a", "ann@laptop", "too loud"),
@@ -169,7 +169,7 @@ def test_a_started_service_must_answer(host: Host) -> None:
         "start sparkwright-a.service sparkwright-b.service",
     ]
     assert answer.done == {"a": "answers after 0 s", "b": "started"}
-    # Side by side, in any order.
+    # Both services are asked at once, in any order.
     assert {(asked.name, asked.proxy) for asked in host.asked} == {("a", None), ("b", None)}
     assert len(host.asked) == 2
     assert answer.faults == ("b: health: no answer",)

@@ -68,7 +68,7 @@ def test_a_dry_run_is_planned_and_names_unreachable_hosts(
     for host in ("spark-1.invalid", "rtx-1.invalid"):
         assert f"{host}: not reached: " in text
     assert text.count("qwen36") >= 2
-    assert not (lab / ".sparkwright/last-run.json").exists()  # a dry run leaves none
+    assert not (lab / ".sparkwright/last-run.json").exists()  # a dry run leaves no record
 
 
 def test_without_a_lock_an_unreachable_registry_is_reported_before_any_change(

@@ -138,7 +138,7 @@ def test_every_command_of_an_emergency_works_without_a_plan(tmp_path: Path, name
 
 @pytest.mark.parametrize("command", ["status", "diff"])
 def test_a_read_only_command_makes_no_key(tmp_path: Path, command: str) -> None:
-    """The next deploy on another machine would take such a key for the fleet's."""
+    """The next deploy on another machine would deploy the new key to the fleet."""
     keys = 'keys = {"alice": {}}\n'
     write_site(tmp_path, host("spark-1", status=status()), group_data__all=keys)
     sparkwright(tmp_path, command)
@@ -227,7 +227,7 @@ def test_a_release_sends_the_key_of_no_other_file() -> None:
 
 
 class Endless(str):
-    """An answer of letters, too long for an inventory's file to have it in full."""
+    """An answer of letters that is too long for the text of an inventory."""
 
     __slots__ = ()
 

@@ -68,7 +68,7 @@ def test_a_fact_with_arguments_extends_the_observation() -> None:
         )  # fmt: skip
         host.get_fact(views.LockHolder, files=["/etc/x"])
     assert executed(host) == [OBSERVE] * 3
-    # Known facts are kept: this answer holds less.
+    # Known facts stay: the answer to this narrower request replaces none.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
 
 
@@ -102,7 +102,7 @@ def test_a_host_without_an_answer_fails_alone(answer: Any, message: str) -> None
     with on(bad):
         assert (
             bad.get_fact(views.NvidiaDriver) is None
-        )  # pyinfra's way: the default, and the host failed
+        )  # the default, as pyinfra returns it for a failed host
     assert state.failed_hosts == {bad}
     with on(good):
         assert good.get_fact(views.NvidiaDriver) == "580.95.05"

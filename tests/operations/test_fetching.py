@@ -75,7 +75,7 @@ STARTED = (("install-runtime", None), ("jobs", None))
 
 
 def _compared(host: FakeHost, name: str, *secrets: str) -> None:
-    """Compare the request for jobs; secrets travel by standard input, and each in one place."""
+    """Compare the request for jobs; secrets are sent by standard input, each in one field."""
     asked = host.request("jobs")
     text = json.dumps(asked)
     assert [text.count(secret) for secret in secrets] == [1] * len(secrets)
@@ -230,7 +230,7 @@ SERVED = "AEON-7/Qwen3.6@cccc"
 
 
 def test_a_host_serves_the_content_that_peers_request() -> None:
-    """Requests of peers are known only after all hosts were observed: not while preparing."""
+    """Peers' requests exist only after the observation of all hosts, not during preparation."""
     asked: list[str] = []
 
     def contents() -> list[str]:

@@ -94,7 +94,7 @@ def test_a_known_fact_is_not_queried() -> None:
         assert host.get_fact(Arch) == "aarch64"
         assert connector.executed_commands == []
         assert host.get_fact(Arch, _sudo=True) is None
-        host.get_fact(Command, "true")  # arguments without a name: pyinfra's own
+        host.get_fact(Command, "true")  # pyinfra answers a fact with positional arguments
     assert len(connector.executed_commands) == 2
     assert asked == [(Arch, {}), (Arch, {"_sudo": True})]
 

@@ -115,7 +115,7 @@ def test_a_host_changed_since_its_observation_is_left_alone() -> None:
     host = _host(LockAnswer(True, last="t9"), last_lock="t8")
     with pytest.raises(HostError, match="somebody else changed this host since it was"):
         take(host)
-    # The lock is this run's by now, and is released with the connection.
+    # This run has taken the lock over, and releases it with the connection.
     assert host.memory.locked == ROOT
     host = _host(LockAnswer(True, last="t8"), last_lock="t8")
     take(host)

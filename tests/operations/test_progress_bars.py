@@ -40,11 +40,11 @@ class Terminal(StringIO):
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     result = Terminal()
-    # pytest puts back the real one before each test.
+    # pytest restores the real standard error before each test.
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=result))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
-    # A command that another test ran in this process may have left its own.
+    # A command of an earlier test may have left log handlers in this process.
     monkeypatch.setattr(logging.getLogger("pyinfra"), "handlers", [])
     return result
 

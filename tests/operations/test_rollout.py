@@ -25,7 +25,7 @@ BAD = SwitchJournal("", "ended", "reverted", ("no answer within 900 s", "more"),
 
 
 class Clock(SimpleNamespace):
-    """A clock that sleeping moves."""
+    """Clock that only ``sleep`` advances."""
 
     now = 100.0
 
@@ -52,7 +52,7 @@ def _four(**rollout: Any) -> tuple[Run, list[FakeHost]]:
 def _turn(
     host: FakeHost, result: SwitchJournal | HostError = GOOD, left: Callable[[], None] | None = None
 ) -> str:
-    """The host's turn; its result, in short."""
+    """Switch the host in its turn; return a short result."""
 
     def switch(_: Any) -> SwitchJournal:
         if isinstance(result, HostError):

@@ -74,7 +74,7 @@ class Terminal:
         return self.got
 
     def interrupt(self) -> None:
-        """Press Ctrl-C while a line is waited for.
+        """Press Ctrl-C while the command waits for a line.
 
         CPython's readline loses a signal between its prompt and its ``select``.
         """
@@ -96,7 +96,7 @@ class Terminal:
         if select.select([self._end], [], [], seconds)[0]:
             try:
                 data = os.read(self._end, 65536)
-            except OSError:  # nobody holds its other end any more
+            except OSError:  # no process holds the other end
                 return False
             self.got += data.decode(errors="replace")
             return bool(data)
@@ -104,9 +104,7 @@ class Terminal:
 
 
 def _controlled() -> None:
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a test run in the background has none
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores SIGINT
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

@@ -26,7 +26,7 @@ from sparkwright.findings.user_error import UserError
 from tests.engine.captures import counters
 from tests.host.lab.fake_server import KEY, NGRAM, launched, make_model
 
-#: Without a warm-up, so that the server's histograms hold exactly the measured requests.
+#: Loads without a warm-up: the server's histograms hold exactly the measured requests.
 LOADS = (Load(1, 6, 0), Load(4, 12, 0))
 MAX_TOKENS = 48
 #: The client's account of a first token includes the network, its own event loop and the server's
@@ -34,7 +34,7 @@ MAX_TOKENS = 48
 #: requests at a time on two busy cores: 50 ms is twice that, and a quarter of the measured time.
 FIRST_TOKEN_OVER = 0.05
 #: Time per token is a difference of two moments of the same stream: transport delays cancel except
-#: the first and last chunk's, some ms of 0.94 s. Seen: below 1 %.
+#: the first and last chunk's, some ms of 0.94 s. The observed difference is below 1 %.
 PER_TOKEN = 0.03
 
 

@@ -1,4 +1,4 @@
-"""A bare host, with neither Docker nor NVIDIA's toolkit: to an answer, and back again."""
+"""Deploy on a bare host without Docker and NVIDIA's toolkit, and the removal of everything."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def _bootstrap(site: Site, steps: list[str], **more: object) -> None:
 
 @pytest.fixture
 def fresh(site: Site) -> Iterator[Site]:
-    """The host as its installer left it."""
+    """Freshly installed host."""
     with as_installed(site, BARE, INVENTORY):
         _bootstrap(site, STEPS)
         yield site
@@ -104,7 +104,7 @@ def test_one_command_takes_a_bare_host_to_an_answer_and_back(fresh: Site) -> Non
     text = fresh.sparkwright("remove", INVENTORY, "--weights", "--bootstrap", "--yes")
     assert "package docker.io" in text
     gone = set(_packages().splitlines()) - set(before.splitlines())
-    # HAProxy belongs to a deploy, and stays; so do its dependencies.
+    # HAProxy and its dependencies stay: a deploy installed them, not bootstrap.
     assert not [item for item in gone if item.endswith(" installed") and "docker" in item]
     assert not _has("docker")
     assert not _has("nvidia-ctk")
@@ -217,7 +217,7 @@ def test_packages_with_a_foreign_signature_are_not_installed(fresh: Site) -> Non
     assert "holds the key" in run.output
     assert not _has("nvidia-ctk")
     key = "/etc/apt/keyrings/sparkwright-nvidia-container-toolkit.asc"
-    inside(BARE.name, "test", "-e", key)  # of the run before, and not another run's
+    inside(BARE.name, "test", "-e", key)  # the first run wrote this key
 
 
 @pytest.mark.timeout(400)

@@ -29,7 +29,7 @@ IPV6 = ("fd00:77::1", "fd00:77::31")
 
 @pytest.fixture
 def mine(site: Site, tmp_path: Path) -> Iterator[Path]:
-    """A site without hosts, of a user without an SSH key; and the box as delivered."""
+    """Site without hosts, whose user has no SSH key, and a box as delivered."""
     folder = tmp_path / "mine"
     made = _again(tmp_path, "init", str(folder))
     assert made.returncode == 0, made.stdout
@@ -62,7 +62,7 @@ def _shell(script: str) -> str:
 
 @contextmanager
 def _up(folder: Path, *arguments: str, to: str = PLAN) -> Iterator[Terminal]:
-    """The command at a terminal, its prompts answered up to one prompt, which is left open."""
+    """Run the command at a terminal and answer its prompts up to ``to``, which stays open."""
     with terminal(folder, "up", *arguments) as shown:
         for prompt, typed in ((KEY, "yes"), (TOLD, PASSWORD), (PLAN, "y")):
             shown.until(prompt, seconds=120)
@@ -102,7 +102,7 @@ def test_up_takes_a_new_box_to_an_answer_and_remove_undoes_every_step(
         assert shown.ended(600) == 0, shown.got
     assert [shown.got.count(prompt) for prompt in (KEY, TOLD, PLAN)] == [1, 1, 1]
     assert PASSWORD not in shown.got
-    _shell("systemctl stop eyes")  # alone: otherwise it would match the command that searches
+    _shell("systemctl stop eyes")  # the recording ends before the search
     assert PASSWORD.encode() not in (BARE.root / "root/seen").read_bytes()
     assert not [path for path in mine.rglob("*") if path.is_file()
                 and PASSWORD in path.read_text(errors="replace")]  # fmt: skip
@@ -120,7 +120,7 @@ def test_up_takes_a_new_box_to_an_answer_and_remove_undoes_every_step(
 
 @pytest.mark.timeout(300)
 def test_impossible_settings_are_reported_before_any_change(site: Site, mine: Path) -> None:
-    """A wrong password, no terminal, a full disk, and a GPU without a recipe."""
+    """The cases are a wrong password, no terminal, a full disk, and a GPU without a recipe."""
     with _up(mine, TARGET, to=TOLD) as shown:
         for turn in range(1, 4):
             shown.until(TOLD, turn)
@@ -140,7 +140,7 @@ def test_impossible_settings_are_reported_before_any_change(site: Site, mine: Pa
     card = BARE.root / fakes.GPU_FILE
     card.write_text(card.read_text().replace("H200", "L40S").replace('"9.0"', '"8.9"'))
     with terminal(mine, "up", TARGET) as shown:
-        shown.until(TOLD)  # sudo's: the key is installed by now
+        shown.until(TOLD)  # sudo asks: the key is installed
         shown.type(f"{PASSWORD}\n")
         assert shown.ended(60) == 2, shown.got
     assert "L40S" in shown.got

@@ -16,7 +16,7 @@ def statuses(key: str) -> set[int]:
 
 
 def named(site: Site, name: str = "openclaw") -> str:
-    """A client's key, as the controller has it now."""
+    """Current key of a client on the controller."""
     return (site.folder / ".sparkwright/keys" / name).read_text().strip()
 
 

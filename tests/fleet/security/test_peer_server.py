@@ -63,7 +63,7 @@ def test_systemd_holds_the_port_and_no_local_user_can_take_it(seed: str) -> None
     )
     for address in ("0.0.0.0", "127.0.0.1", MACHINES[seed].address):
         assert ssh(seed, f'python3 -c "{take}" {address}') == "Address already in use"
-    # A crash gives the port up for a second (docs/security.md), and not for longer.
+    # After a crash, the port is free for at most a second (docs/security.md).
     before = _process(seed)
     inside(seed, "systemctl", "kill", "--signal=KILL", _unit(seed))
     until(lambda: _process(seed) not in ("0", before), "the server is started again", 30)

@@ -17,7 +17,7 @@ PLACES = [(BALANCER, 8080), *((MACHINES[host].address, 8000) for host in ("spark
 
 @pytest.fixture(scope="module")
 def secured(behind: Site) -> Iterator[Site]:
-    """The fleet with TLS on; off again at the end, as a user would do."""
+    """Fleet with TLS, which the settings turn off at the end."""
     assert status(BALANCER, 8080, "GET", "/v1/models", behind.key) == 200
     behind.edit("group_data/all.py", '# tls = "own"', 'tls = "own"')
     try:
@@ -72,7 +72,7 @@ def test_a_hosts_key_belongs_to_root_and_is_nowhere_else(secured: Site) -> None:
         assert ssh(host, f"sudo stat -c '%a %U' {PEM}") == "600 root"
         line = ssh(host, f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}")
         assert len(line) == 64
-        # Held while arguments are searched for it: the pattern comes from the file itself.
+        # The command reads the pattern from the file, so that no argument contains the key.
         pattern = f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}"
         result = ssh(host, f"{pattern} | sudo grep -rlF -f - /opt /etc /tmp /var/tmp /home || true")
         assert result == PEM

@@ -8,7 +8,7 @@ import pytest
 from tests.fleet.site import Site, inside
 
 HOST = "spark-1"
-#: The highest result of `systemd-analyze security`; 2.0 for all others.
+#: Highest exposure by `systemd-analyze security`; the limit of all other units is 2.0.
 MOST = {"sparkwright-gateway.service": 3.0, "sparkwright-watch.service": 3.0}
 
 

@@ -117,7 +117,7 @@ def test_a_docker_older_than_the_toolkit_is_detected(
     assert inspection.docker_is_older()
     started(-60)
     assert not inspection.docker_is_older()
-    started(0)  # it does not run
+    started(0)  # Docker does not run
     assert not inspection.docker_is_older()
 
 

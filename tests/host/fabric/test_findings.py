@@ -75,7 +75,7 @@ PLANTED: dict[str, Plant] = {
     "fabric-driver-590": _set(driver="590.44.01"),
     "fabric-kernels-differ": _set(1, kernel="6.17.0-1032-nvidia"),
 }
-#: Host and observation of each.
+#: Host and observation of each finding.
 OBSERVED = safe_load(Path(__file__).with_name("planted.yaml").read_text())
 #: Checks with a separate test below.
 APART = {
@@ -107,7 +107,7 @@ def test_a_fault_of_a_pair_causes_its_finding_alone(look: Look, id_: str) -> Non
     ("shape", "sparks"),
     [("pair", pair()), ("pair", pair(0)), ("ring", ring(3)), ("ring", ring(4)),
      ("switch", switch(2)), ("switch", switch(4)), ("switch", switch(8)),
-     ("pair", tuple(replace(each, cma_kib=(0, 0)) for each in pair()))],  # by kho=off
+     ("pair", tuple(replace(each, cma_kib=(0, 0)) for each in pair()))],  # kho=off
 )  # fmt: skip
 def test_a_faultless_fabric_has_no_finding(look: Look, shape: str, sparks: Sparks) -> None:
     assert CHECKS.findings(Fabric(look(sparks), shape)) == []
@@ -257,7 +257,7 @@ def test_variables_of_a_ring_name_four_devices(look: Look, number: int) -> None:
     assert (result["NCCL_IB_SUBNET_AWARE_ROUTING"], result["NCCL_IB_MERGE_NICS"]) == ("1", "0")
     assert result.get("NCCL_ALGO") == ("Ring" if number == 4 else None)
     assert "NCCL_CROSS_NIC" not in result
-    # One index for all hosts is wrong on some of them.
+    # The index of a GID differs between hosts.
     result |= collective_environment(look(switch(4))["spark-2"], "switch")
     assert not [name for name in result if "GID" in name]
 

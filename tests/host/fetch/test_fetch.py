@@ -164,8 +164,8 @@ def test_a_server_without_ranges_is_read_from_the_beginning(fetch: Fetch) -> Non
 def test_bytes_of_hf_transfer_are_hashed_after_its_end(
     fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """hf_transfer writes answers that are longer than their range (0.1.9): over bytes hashed
-    already.
+    """hf_transfer 0.1.9 writes answers that exceed their range, over bytes that were already
+    hashed.
     """
 
     def fetched(_: Any, __: str, part: Part, *___: Any) -> None:
@@ -222,7 +222,7 @@ def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
 
 def test_an_unknown_commit_or_file_fails_the_fetch(fetch: Fetch) -> None:
     fetch.fail(f"has no commit {'1' * 40}", revision="1" * 40)
-    assert len(fetch.hub.hits) == 1  # no server is asked again for each file
+    assert len(fetch.hub.hits) == 1  # one request, and not one for each file
     files = fetch.hub.listing()
     files[0]["path"] = "gone.json"
     fetch.fail("org/model/gone.json does not exist at commit", files=files)
@@ -262,7 +262,7 @@ def test_changed_missing_linked_and_extra_files_are_repaired(fetch: Fetch) -> No
     fetch.complete()
     target = fetch.destination
     (target / ONE).write_bytes(b"x" + fetch.hub.files[ONE][1:])
-    os.utime(target / TWO)  # touched, content still good
+    os.utime(target / TWO)  # a new time, and the same content
     (target / "config.json").unlink()
     (target / "tokenizer").rename(fetch.root / "elsewhere")
     (target / "tokenizer").symlink_to(fetch.root / "elsewhere")
@@ -294,7 +294,7 @@ def test_directory_without_receipt_is_adopted_after_hashing(fetch: Fetch) -> Non
 def test_power_cut_zeros_are_found_by_the_hash(fetch: Fetch) -> None:
     parts = fetch.stage / "parts"
     parts.mkdir(parents=True)
-    (parts / f"{ONE}.part").write_bytes(bytes(2 * MIB))  # looks whole: no holes
+    (parts / f"{ONE}.part").write_bytes(bytes(2 * MIB))  # a part without holes looks complete
     fetch.complete(f"{ONE}: expected sha256")
 
 

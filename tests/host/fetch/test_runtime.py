@@ -14,7 +14,7 @@ from sparkwright.resolve import runtime
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runtime
 from tests.host.fetch.conftest import Fetch
 
-MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine, /usr/include/elf.h
+MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of /usr/include/elf.h
 # The deploy's own cache, kept between runs: only the first needs a package index.
 CACHE = Path(__file__).parents[3] / ".sparkwright" / "cache"
 

@@ -77,7 +77,7 @@ def test_a_request_goes_to_the_replica_that_read_its_prefix(address: Address) ->
     first, longer = "a" * 600, "a" * 600 + "b" * 4000
     assert [near(first), near(longer), near(first, n=1)] == [None, "small", "small"]
     assert near("c" * 600) is None
-    assert [near("short"), near("short")] == [None, None]  # a cache would gain nothing
+    assert [near("short"), near("short")] == [None, None]  # too short for a gain from a cache
     address.small.script = lambda _: [b"HTTP/1.1 500 Failed\r\nContent-Length: 0\r\n\r\n"]
     assert address.post({**_SMALL, "messages": "d" * 600}).status == 500
     address.small.script = completion
@@ -289,7 +289,7 @@ def test_a_kill_loses_at_most_two_seconds_of_usage(address: Address) -> None:
     time.sleep(2.5)
     assert address.post(_SMALL).status == 200
     os.kill(int(address.serving[0].name), signal.SIGKILL)
-    assert address.programs[0].wait(30) == 1  # systemd starts it again
+    assert address.programs[0].wait(30) == 1  # the exit code makes systemd restart the program
     assert 5 <= address.counted(address.usage()[0].requests).requests <= 6
     address.start()
     assert address.post(_SMALL).status == 200
@@ -417,7 +417,7 @@ def test_an_address_without_pools_answers_503(address: Address) -> None:
 
 
 def test_the_program_itself_accepts_no_forged_header(address: Address) -> None:
-    """The attack goes to its own socket, which only HAProxy uses."""
+    """The attack goes to the program's own socket, which only HAProxy uses."""
     key = b"X-Sparkwright-Key: guest\r\n"
     forged = key + b"X-Sparkwright-Pool: large\r\nX-Sparkwright-Near: large\r\n"
     forged += b"X-Sparkwright-Not: small\r\n"

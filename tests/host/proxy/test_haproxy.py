@@ -248,7 +248,7 @@ def test_a_stream_is_passed_chunk_by_chunk(start: Opener, first: Backend) -> Non
 
 
 def test_a_long_prompt_arrives_whole(start: Opener, first: Backend) -> None:
-    prompt = b"\0" + os.urandom(1 << 20)  # not a test's JSON
+    prompt = b"\0" + os.urandom(1 << 20)  # not the JSON of other tests
     assert start(first).post(CHAT, prompt).status == 200
     assert first.seen[0].body == prompt
 
@@ -382,7 +382,7 @@ def test_a_dead_replica_loses_no_new_request(folder: Path, first: Backend) -> No
     with contextlib.ExitStack() as mortal:
         others = [mortal.enter_context(serving(name)) for name in ("mortal", "also")]
         proxies = proxies_of(folder, tuple(map(replica, (*others, first))))
-        # No health check comes in time: the requests themselves detect it.
+        # The interval of health checks is too long: requests detect the dead replica.
         with opened(replace(proxies, check_milliseconds=3_600_000)) as proxy:
             names = {proxy.post(CHAT).data["replica"] for _ in range(12)}
             assert names == {"mortal", "also", "one"}
@@ -430,7 +430,7 @@ def test_a_reload_cuts_off_and_loses_no_request(
     assert {proxy.post(CHAT).data["replica"] for _ in range(8)} == {"one", "two"}
     assert len(proxy.workers()) == 2
     assert proxy.state("one").running == 0
-    # The former worker still has it.
+    # The former worker still has the request.
     assert proxy.running("one") == 1
 
     first.go.release()

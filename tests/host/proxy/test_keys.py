@@ -181,7 +181,7 @@ def test_a_change_of_keys_is_refused_if_haproxy_reads_another_file(managed: Runn
 
 
 def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
-    """The host's first deploy brings the keys: such a host does not block the end of a rotation."""
+    """A host gets keys with its first deploy. Before, the host blocks no end of a rotation."""
     Path(managed.proxies.config).unlink()
     assert program.main(request(managed.proxies, named(default=KEY))) == []
     assert program.main(request(managed.proxies, None)) == []
@@ -190,8 +190,8 @@ def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -
 def test_a_stopped_service_leaves_its_pool_at_once_and_returns_when_healthy(
     start: Opener, first: Backend
 ) -> None:
-    """The state is reset on every start: otherwise a stop that left it drained would make a boot
-    serve no request.
+    """Every start resets the state, since a boot after a stop would otherwise find the service
+    drained and serve no request.
     """
     proxy = start(first)
     proxy.until_status("one", "UP")
@@ -259,7 +259,7 @@ def test_a_master_that_keeps_the_connection_is_not_waited_for(folder: Path) -> N
     master = Master(folder / "master.sock", [2])
     began = time.monotonic()
     assert place.busy(master.place, "qwen36", "self") == 2
-    assert time.monotonic() - began < 4  # its time limit is 5 s
+    assert time.monotonic() - began < 4  # the time limit is 5 s
     master.close()
 
 

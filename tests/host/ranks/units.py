@@ -27,7 +27,8 @@ case $1 in show) echo ActiveState=active ;; esac
 """
 #: Program that records its process and its release.
 ENGINE = 'echo "$$ $(basename $(readlink -f .))" >> "$0"; exec sleep 1000'
-#: The head's engine, as it answers; while a file `stuck` lies beside its list it gives no token.
+#: Program of the head's engine, which answers; it returns no token while its folder has a file
+#: `stuck`.
 ANSWERING = """
 import http.server, os, sys, time
 from pathlib import Path
@@ -138,7 +139,7 @@ class Unit:
 
     @property
     def began(self) -> int:
-        """Begin of its last engine, in the kernel's ticks."""
+        """Start time of the rank's last engine, in the kernel's ticks."""
         text = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
         return int(text.rpartition(")")[2].split()[19])
 
@@ -150,7 +151,7 @@ class Unit:
 
     @property
     def forgiven(self) -> int:
-        """Ends that systemd must not count."""
+        """Number of ends that systemd must not count."""
         path = self.place / "systemctl"
         return path.read_text().count("reset-failed") if path.exists() else 0
 

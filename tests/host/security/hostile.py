@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.host.serving import accepting
 
 ROOT = Path(__file__).resolve().parents[3]
-#: More than any client may hold: 700 MiB.
+#: Size of an answer that no client may hold: 700 MiB.
 FLOOD = 700 << 20
 _CHUNK = b"x" * (1 << 20)
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -40,7 +40,7 @@ def line(connection: socket.socket) -> None:
 
 
 def going_on(connection: socket.socket, *_more: object) -> None:
-    """Heads that only announce an answer."""
+    """Heads of status 100, which announce an answer that never follows."""
     for _ in range(FLOOD // 1000):
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 40)
 
@@ -73,7 +73,7 @@ def serving(attack: object, folder: Path | None = None) -> Iterator[int]:
 
 
 def memory(process: int, peak: bool = True) -> int:
-    """Peak of a process's resident bytes, or the present number."""
+    """Peak of a process's resident bytes, or their present number."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(status.partition("VmHWM:" if peak else "VmRSS:")[2].split()[0]) << 10
 

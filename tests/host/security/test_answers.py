@@ -117,7 +117,7 @@ FILE = (
 
 
 HEADS = (hostile.head, hostile.line, hostile.going_on)
-#: A registry's manifest is requested by HEAD: the body belongs to its token, below.
+#: A manifest is requested by HEAD, whose answer has no body; a token's answer has the body below.
 ATTACKS = [
     *((HUB, attack) for attack in (hostile.body, *HEADS)),
     *((REGISTRY, attack) for attack in HEADS),

@@ -232,7 +232,7 @@ def test_a_redirect_is_not_followed(fetch: Fetch, fake: Fake) -> None:
     assert elsewhere.asked == []
 
 
-# The rest needs shorter deadlines than the program's own: it runs in this process.
+# --- The fetch in this process, with shorter deadlines than the program's own
 
 
 @dataclass
@@ -338,7 +338,7 @@ def test_no_unverified_byte_reaches_the_disk(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
-        # An attacker between the two changes one bit of the bytes that the peer has signed.
+        # An attacker between peer and host changes one bit of the bytes that the peer has signed.
         content_range = f"bytes 0-{8 * MIB - 1}/{8 * MIB}"
         good = b"w" * (8 * MIB)
         made = f"Sparkwright-Answer: {asked.sign(206, good, content_range)}"

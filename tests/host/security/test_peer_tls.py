@@ -113,9 +113,7 @@ def test_an_eavesdropper_reads_no_weights_and_no_names(
 def test_no_byte_is_read_from_a_server_without_the_peers_certificate(
     serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, mistake: str
 ) -> None:
-    """The server does not learn the requested content either: only the real peer gets the run's
-    key.
-    """
+    """The request reveals no content to the false peer: only the real peer gets the run's key."""
     served = serving(True)
     other = authority(NOW, tmp_path / "other", names=[NAME])
     output = served.take(

@@ -58,7 +58,7 @@ exit 0
 
 @dataclass
 class Check:
-    """check.py's part: releases that fail, and a release that raises an unexpected error."""
+    """Fake of check.py, with releases that fail and a release that raises an unexpected error."""
 
     host: Path
     bad: set[str] = field(default_factory=set)
@@ -92,7 +92,7 @@ class Check:
 
 @dataclass
 class Doors:
-    """proxies' part: writes the given files."""
+    """Fake of the module ``proxies``, which writes the given files."""
 
     made: list[dict[str, Any]] = field(default_factory=list)
 
@@ -239,7 +239,7 @@ def test_proxies_change_and_revert_with_the_switch(host: Host) -> None:
     pool = Pool("a", "none", "none", 0, 0)
     service = host.service(pool=pool, gate={"proxy": ("127.0.0.1", 1)})
     host.check.door = "HTTP 401 with the key"
-    assert host.switch(service, proxies=doors).run() == "failed"  # the old proxy's state, too
+    assert host.switch(service, proxies=doors).run() == "failed"  # restores the proxy, too
     assert config.read_text() == "old door"
     assert host.state() == WAS
     host.check.door = None
@@ -330,8 +330,8 @@ def _prints(host: Host, name: str) -> None:
 def test_a_crash_that_no_restart_fixes_gets_no_second_start(
     host: Host, log: str, result: str
 ) -> None:
-    """A share of 0.995 of an H200 failed, and passed once without its caches: the share was
-    accepted, and later did not start again.
+    """On an H200, a share of 0.995 failed, and then passed once without its caches. The switch
+    accepted this share, whose later starts failed.
     """
     host.serves()
     (host.place / "services/a/caches/key.suspect").mkdir(parents=True)

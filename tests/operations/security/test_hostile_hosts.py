@@ -1,4 +1,4 @@
-"""One of two hosts gives wrong answers of any kind: it fails alone, and is named."""
+"""One of two hosts gives wrong answers of any kind: only this host fails, and is named."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ ATTACKS = {
 
 
 def _asked(host: FakeHost, question: Callable[[], Any]) -> Any:
-    """Ask as a session does: a HostError is why this host failed."""
+    """Ask as a session does: a HostError fails this host."""
     try:
         question()
     except HostError as error:
@@ -73,7 +73,7 @@ def _jobs(host: FakeHost, _: Any) -> Any:
     )  # fmt: skip
 
 
-#: Program -> the question with it. In addition: observe and status of a rollback, below.
+#: Program -> function that runs it. `observe` and the `status` of a rollback have tests below.
 QUESTIONS: dict[str, Callable[[FakeHost, Any], Any]] = {
     "status": _question("status"),
     "doctor": _question("doctor"),

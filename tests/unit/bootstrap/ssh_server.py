@@ -145,7 +145,7 @@ def box(folder: Path, **settings: Any) -> Iterator[Box]:
         thread.start()
         yield result
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join()  # otherwise it accepts for the next box, whose socket gets the same number
+        thread.join()  # the next box's socket may get the same number
 
 
 def _serve(listener: socket.socket, server: Box) -> None:

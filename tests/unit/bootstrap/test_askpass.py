@@ -63,7 +63,7 @@ def _folder_of_the_program(root: Path) -> str:
     programs: list[Path] = []
 
     def answer(_: str, own: bool) -> str:
-        assert not own  # no other program has started it
+        assert not own  # after `exec`, the parent is this process
         programs.extend(root.rglob("ask"))
         return "secret"
 

@@ -81,7 +81,7 @@ class TestOnDgxOs:
             assert finding.id == "bootstrap-driver"
             assert "DGX Dashboard" in finding.remedy
         assert not [step for step in decided(DGX, *ALL).steps if step.name == "driver"]
-        # A source of the user's own does not change this either.
+        # A user's own source does not allow a driver's installation either.
         mine = {"driver": {"packages": ["nvidia-driver-580-open"]}}
         assert decided(but(DGX, driver=None), "driver", sources=mine).steps == ()
 

@@ -19,7 +19,7 @@ from tests.unit.builders import ROOT, catalog
 
 CARDS: dict[str, Any] = safe_load((HERE / "figures.yaml").read_text(encoding="utf-8"))
 DATA = [safe_load(path.read_text("utf-8")) for path in (ROOT / "catalog").rglob("*.yaml")]
-#: Keys whose figures are this project's, or names.
+#: Keys whose values are figures of this project, or names.
 _OURS = {
     "kind", "name", "repository", "family", "body", "drafter", "image", "tag", "recipe", "system",
     "served_names", "needs", "boot_seconds", "first_answer_seconds", "rank", "date", "not_before",
@@ -32,7 +32,7 @@ _GIB = 1.073741824
 
 @dataclass
 class Fact:
-    """Figures of a source, by the key that each is under."""
+    """Figures of a source by their keys."""
 
     where: str
     source: str
@@ -65,7 +65,7 @@ def _collect(key: str, value: Any, path: str, fact: Fact, below: list[Fact]) -> 
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             _collect(key, inner, f"{path}[{index}]", fact, below)
-    elif key == "notes" and " (card of " in str(value):  # each with a source of its own
+    elif key == "notes" and " (card of " in str(value):  # a note has its own source
         text, _, source = str(value).rpartition(" (card of ")
         below.append(Fact(path, f"card of {source}", _figures(key, text)))
     else:
@@ -127,7 +127,7 @@ def _unverified(source: str) -> bool:
 def _all() -> list[Fact]:
     result: list[Fact] = []
     for data in map(dict, DATA):
-        if data["kind"] == "causes":  # prompt length from which it counts: this project's
+        if data["kind"] == "causes":  # this project chose the prompt length
             data["causes"] = [{**item, "prompt_tokens": None} for item in data["causes"]]
         if data["kind"] == "measurement":
             compared = {index for name, index in matched() if name == data["name"]}

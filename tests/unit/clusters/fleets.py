@@ -1,4 +1,4 @@
-"""Fleets with a cluster, planned: the lab's recipe for two ranks, and made for more."""
+"""Planned fleets with a cluster, from the lab's recipe for two ranks or a recipe for more."""
 
 from collections.abc import Mapping
 from pathlib import Path

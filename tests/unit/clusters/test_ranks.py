@@ -105,7 +105,7 @@ def test_the_unit_of_a_rank_is_sandboxed_like_other_units(tmp_path: Path, number
     assert result["Restart"] == ["always"]
     assert result["RestrictAddressFamilies"] == ["AF_UNIX AF_INET"]
     first = [item for item in result["ExecStartPre"] if "rank.py close" in item]
-    assert first[0].startswith("+")  # no '-' here: without its rules no engine starts
+    assert first[0].startswith("+")  # no '-': a failure stops the start
 
 
 @pytest.mark.parametrize(("current", "rank", "refused"), [

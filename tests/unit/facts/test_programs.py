@@ -39,8 +39,8 @@ each = pytest.mark.parametrize("module", MODULES, ids=_name)
 
 
 def _code(text: str) -> tuple[str, list[tuple[str, int]], bool]:
-    """A text's code, its statements' lines, and whether it has docstrings: a string as a
-    statement, like a docstring, counts as empty.
+    """Code of a text, the lines of its statements, and whether the text has docstrings; docstrings
+    and other strings as statements count as empty.
     """
     tree, documented = ast.parse(text), False
     for node in ast.walk(tree):

@@ -70,7 +70,7 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 
 def test_a_name_unknown_to_this_host_falls_back_to_the_address(network: dict[str, Any]) -> None:
-    network["answers"]["10.0.0.2"] = REFUSED  # nothing listens yet, but the host is there
+    network["answers"]["10.0.0.2"] = REFUSED  # the host is up, and no program listens
     result = _reached("kitchen", "10.0.0.2")
     assert (result.address, result.written, result.dns) == ("10.0.0.2", "10.0.0.2", False)
     assert result.tried == (

@@ -78,8 +78,7 @@ def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
     lines = [line for line in rendered.unit_text.splitlines() if "drop_caches" in line]
     assert len(lines) == dropped
     for line in lines:
-        # The command runs outside the sandbox, which forbids it; and a failed command does not stop
-        # the start.
+        # `+` runs the command outside the sandbox, and `-` continues the start after a failure.
         assert line.startswith("ExecStartPre=-+/bin/sh -c 'timeout 10 nvidia-smi -L | grep -q GB10")
         assert line.endswith("sync && echo 3 > /proc/sys/vm/drop_caches'")
 
@@ -330,7 +329,7 @@ def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     entry += (
         "  - {patch: fix.patch, into: /usr/lib}\n  - files: [{at: /opt/c, source: fix.patch}]\n"
     )
-    # The two files are not the service's: the steps claim that the image has them.
+    # The two files are no files of the service: the steps add them to the image.
     entry += "arguments: {tool_parser_plugin: /usr/lib/x.py, chat_template: /opt/c}\n"
     (folder / "recipe.yaml").write_text(entry)
     for name in ("link.patch", "out.patch"):
@@ -371,10 +370,10 @@ def test_patches_over_another_image_are_refused_until_confirmation(
     exits(1, "lock", "inventory.py", "--check")
     assert "did you mean 'mine'" in exits(2, "lock", "inventory.py", "--patched", "mne").output
     exits(2, "lock", "inventory.py", "--patched", "mine", "--check")
-    site.clear()  # the registry is out of reach, and need not be asked
+    site.clear()  # no registry answers, and none is needed
     assert f": {other}" in run("lock", "inventory.py", "--patched", "mine").output
     assert run("check", "inventory.py").exit_code == 0
-    # Another image of another tag is another base, too; an empty lock is filled.
+    # An image of another tag is another base, too; the command fills an empty lock.
     lock.write_text(first.replace("-slim:\n", "-fat:\n").replace("-slim: sha", "-fat: sha"))
     site["digest"] = DIGEST
     assert "-slim at sha256" in exits(1, "lock", "inventory.py").output

@@ -93,7 +93,7 @@ def test_a_port_is_assigned_once() -> None:
     services = {"qwen36": {**RECIPE, "port": 8080}}
     with pytest.raises(UserError, match="port 8080 is taken by service 'qwen36'"):
         proxies_of(plan(services=services, address={"port": 8080}), EVERYONE)
-    plan(services={"qwen36": {**RECIPE, "port": 65535}})  # nothing listens beyond it
+    plan(services={"qwen36": {**RECIPE, "port": 65535}})  # the service needs no higher port
 
 
 def test_names_of_our_own_units_are_reserved() -> None:

@@ -174,7 +174,7 @@ def test_control_sequences_in_values_are_not_kept() -> None:
 
 
 def chosen(files: dict[str, float], choice: str) -> tuple[str, ...]:
-    """Served paths; 4 GiB of 8192 tokens' keys and values."""
+    """Paths of the chosen files; the KV cache of 8192 tokens takes 4 GiB."""
     sizes = {path: round(size * GIB) for path, size in files.items()}
     kv = (KvLayers(layers=128, heads=8, head_dim=128),)
 

@@ -28,7 +28,7 @@ FINGERPRINT = KEY.with_suffix(".fingerprint").read_text().strip()
 
 
 def test_a_foreign_key_is_not_put_on_a_host() -> None:
-    """A hijacked mirror would serve such a key."""
+    """A hijacked mirror would serve a foreign key."""
     other = f"{FINGERPRINT[:-1]}{'0' if FINGERPRINT[-1] != '0' else '1'}"
     with pytest.raises(UserError) as result:
         openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(KEY), other))
@@ -40,7 +40,7 @@ def export() -> Iterator[Callable[..., bytes]]:
     """Function that runs gpg with the secret keys of a vendor and of an attacker."""
     if shutil.which("gpg") is None:
         pytest.skip("makes keys with gpg")
-    with tempfile.TemporaryDirectory() as home:  # a short path, for the agent's socket
+    with tempfile.TemporaryDirectory() as home:  # the agent's socket needs a short path
 
         def gpg(*arguments: str) -> bytes:
             command = ("gpg", "--homedir", home, "--batch", "--passphrase=", *arguments)

@@ -277,7 +277,7 @@ KEYS = cache(lambda: [rsa.generate_private_key(65537, 2048) for _ in range(3)])
 
 
 class _Files:
-    """A CA of the user's, and its signed certificates."""
+    """A user's own CA and its signed certificates."""
 
     def __init__(self) -> None:
         self.ca, self.own, _ = KEYS()
@@ -323,7 +323,7 @@ def write_key(key: Any, passphrase: bytes = b"") -> None:
 
 @pytest.fixture
 def users() -> _Files:
-    """Files of the user's that work."""
+    """Valid files of a user's certificate."""
     return _Files()
 
 

@@ -1,4 +1,4 @@
-"""Hosts and words that a terminal or a shell would obey: in logs, in marks, on a command line."""
+"""Texts that a terminal or a shell would interpret, in logs, marks and command lines."""
 
 import json
 import os
@@ -20,7 +20,8 @@ from tests.unit.builders import ROOT
 from tests.unit.cli.answering import answering, exits, run
 from tests.unit.security.test_hostile_answers import harmless
 
-#: Sets the window's title, hides a line, turns its direction, and writes another host's line.
+#: Text that sets the window's title, hides a line, reverses its direction, and imitates a line of
+#: another host.
 ATTACK = "\x1b]0;owned\x07\x1b[2K\rspark-2 qwen36: all is well\u202e\x9b8m\nspark-2: forged"
 #: Colours that a program of the host may use.
 PAINTED = "\x1b[32mINFO\x1b[0m ready"

@@ -44,7 +44,7 @@ ASK: dict[str, Callable[[str], Any]] = {
     "hub": lambda url: resolve_model(url, "org/model", "main", "hf_secret", marks=()),
     "git": lambda url: resolve_commit(url, "main"),
 }
-#: Prints by how many KiB the process is larger than after the first query, and each message.
+#: Program that prints each message and the growth of its memory in KiB since the first query.
 RISE = """
 from sparkwright.findings.user_error import UserError
 from tests.unit.security.test_hostile_sources import ASK, peak
@@ -151,7 +151,7 @@ def test_addresses_are_judged_by_how_far_in_the_network_they_are(ip: str, depth:
 @cases("target")
 @pytest.mark.parametrize("header", ["Location", "WWW-Authenticate"])
 def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> None:
-    """The server tries a redirect, and names a token service of a registry."""
+    """The server redirects to the target, or names it as a registry's token service."""
     status, text = (302, target) if header == "Location" else (401, f'Bearer realm="{target}"')
     with (
         listening(Answers, answer=(status, b"", {header: text}), asked=[]) as port,
@@ -351,7 +351,7 @@ def test_code_of_a_repository_is_never_enabled_automatically(classes: dict[str, 
     assert "trust_remote_code" in problem.subject.place
     assert dict(off.arguments)["trust_remote_code"] is False
     refused = [violation.id for violation in on.hosts["spark-1"].violations if violation.stops]
-    assert "remote-code" in refused  # without a lock, or files that a user has read
+    assert "remote-code" in refused  # no lock, and no file that a user has read
 
 
 def test_a_chat_template_is_searched_and_never_run(
@@ -364,7 +364,7 @@ def test_a_chat_template_is_searched_and_never_run(
         "{% if tools %}<tool_call>{% endif %}"
     )
     jinja2.Environment().from_string(evil).render()
-    assert proof.exists()  # the attack is one
+    assert proof.exists()  # the attack works on plain jinja2
     proof.unlink()
     texts: list[str] = []
     compiled = jinja2.Environment.compile
@@ -385,7 +385,7 @@ def test_a_chat_template_is_searched_and_never_run(
         derived.REPOSITORY, COMMIT, None, derived.repository().files, model.kv, model.facts,
     )):  # fmt: skip
         service = derived.chat(derived.planned())
-    assert dict(service.arguments)["tool_call_parser"] == "hermes"  # the template was searched
+    assert dict(service.arguments)["tool_call_parser"] == "hermes"  # searched as text
     assert not proof.exists()
     assert not any("cycler" in text for text in texts)
 

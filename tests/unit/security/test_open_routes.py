@@ -29,7 +29,7 @@ HERE = "127.0.0.1"
 def server(
     status: dict[str, int], others: int = 401, tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """A server with one answer for these paths and another for all others; and its requests."""
+    """A server with one answer for these paths and one for all other paths; and its requests."""
     asked: list[str] = []
 
     class Service(Handler):
@@ -45,7 +45,7 @@ def server(
 
 
 def _looked(port: int | None, inside: tuple[int, ...] = (), **entrance: Any) -> CheckResult:
-    """Result of the entrance of a service."""
+    """Result of the test of a service's open routes."""
     (result,) = look(
         [Entrance("qwen36", entrance.pop("bind", "*"), port, inside, **entrance)], HERE
     )

@@ -49,7 +49,7 @@ def test_only_the_owner_can_open_the_state_folder_at_any_umask(
     before = os.umask(umask)
     try:
         for _ in range(2):
-            with suppress(UserError):  # the registry does not answer
+            with suppress(UserError):  # the command may fail: the registry does not answer
                 begin()
             assert mode(site) == 0o700
             site.chmod(0o775)
@@ -74,7 +74,7 @@ def test_a_state_folder_of_another_user_is_refused(site: Path, tmp_path: Path) -
 def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
     """The file's owner has the key, and may change it.
 
-    The site's owner decides anyway which code is run.
+    The site's owner is an exception, and chooses the code that runs anyway.
     """
     api_key(".sparkwright/api_key", {})
     authority(NOW)

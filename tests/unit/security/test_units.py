@@ -16,7 +16,7 @@ from tests.unit.builders import ROOT, SPARK, plan, wanted
 TABLES = Tables(__file__)
 
 
-#: The highest result of `systemd-analyze security` for each unit.
+#: Highest exposure of each unit by `systemd-analyze security`.
 MOST = TABLES.data["MOST"]
 
 
@@ -77,7 +77,7 @@ def test_no_template_of_a_unit_is_left_out() -> None:
 def test_a_unit_has_every_sandbox_setting(name: str) -> None:
     result = systemd.settings(UNITS[name])
     assert set(result) >= systemd.NAMES
-    # A setting of its own replaces the set's: systemd would merge the values of a list.
+    # A unit's own setting replaces the shared setting, since systemd would merge values of a list.
     for item, values in systemd.settings(sandbox.lines()).items():
         assert (
             result[item] == values

@@ -83,7 +83,7 @@ def test_a_bad_template_is_reported_with_file_line_and_reason(template: str, mes
 
 
 def test_an_endless_template_is_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is of the processor's time; it is shorter here."""
+    """The limit counts processor time, and is shorter in this test."""
     trial = files._TRIAL.read_text()
     assert trial.count("= 5,") == 1
     write(here / "trial.py", trial.replace("= 5,", "= 1,"))
@@ -322,7 +322,7 @@ def test_every_file_but_text_with_a_data_ending_is_code(
 
 
 def test_no_twin_hides_code_in_the_plan() -> None:
-    """Files of equal content share one block. Patches list their contents and their targets."""
+    """Files with equal content share one block. Patches list their contents and their targets."""
     for name in ("a.py", "a.txt", "recipes/a.py", "recipes/notes.txt"):
         write(Path("catalog", name), "notes" if "notes" in name else "print('twin')\n")
     diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"

@@ -120,7 +120,7 @@ def test_a_file_that_an_argument_names_is_in_the_container(
     host = plan({"s": {"recipe": HERETIC, "arguments": {argument: path}, **settings}})
     files = dict.fromkeys(("model.safetensors", "chat.jinja", "p.py"), PinnedFile(1, "d" * 64))
     models = {key: replace(model, files=files) for key, model in resolution(host).models.items()}
-    for pinned in ({}, models):  # judged without the lock's files, and with them
+    for pinned in ({}, models):  # without and with the lock's files
         host, hardware = replace(host, resolved=pinned), assumed_hardware(host)
         findings = check_host(host, replace(entries, images=images), hardware)
         faults = [finding.observed for finding in findings if finding.id == "absent-file"]
@@ -163,7 +163,7 @@ def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_alternatives() -> None:
     assert result.severity is Severity.ERROR
     assert "aeon-vllm-ultimate:2026-08-17-v0.27.1-slim is for arm64 alone" in result.observed
     assert QWEN_RTX in result.remedy
-    assert "rtx-pro-6000" not in result.remedy  # needs a larger card
+    assert "rtx-pro-6000" not in result.remedy  # this recipe needs a larger card
     assert "heretic" not in result.remedy
     assert "DFlash#9" in result.source
 
@@ -286,8 +286,8 @@ def test_gpus_of_known_hosts_are_counted(
 @pytest.mark.parametrize("share", [0.75, 0.85, "0.85", 0.88])
 @pytest.mark.parametrize("recipe", [QWEN27, MTP, TURBO, GEMMA])
 def test_the_cards_own_shares_fit_a_spark(recipe: str, share: float | str) -> None:
-    """0.75 to 0.85 if the model is the dominant workload, and 0.88 at most: shm_size is a limit,
-    for which no memory is reserved.
+    """The cards use 0.75 to 0.85 for the dominant workload, and 0.88 at most. shm_size is a limit
+    and reserves no memory.
     """
     assert _broken(recipe, _arguments(gpu_memory_utilization=share)) == {}
 
@@ -296,7 +296,7 @@ def test_unwritten_arguments_are_judged_by_the_versions_default() -> None:
     absent = {"enable_prefix_caching": None}
     result = _broken(GEMMA, {"image_tag": OLD, "arguments": absent})["prefix-caching-corrupts"]
     assert "enable_prefix_caching is not set, and its default is True" in result.observed
-    # Off by default for hybrid models in that version.
+    # That version turns prefix caching off for hybrid models by default.
     hybrid = _broken(HERETIC, {"image_tag": OLD, "arguments": {**absent, "max_num_seqs": 8}})
     assert "prefix-caching-corrupts" not in hybrid
 

@@ -302,7 +302,7 @@ DGX, UBUNTU = Distribution("ubuntu", "24.04", dgx=True), Distribution("ubuntu", 
 BOOKWORM, TRIXIE = Distribution("debian", "12"), Distribution("debian", "13")
 FEDORA, RESOLUTE = Distribution("fedora", "43"), Distribution("ubuntu", "26.04")
 OTHER = Distribution("arch", "")
-#: Packages of no distribution but these.
+#: Packages that only these distributions have.
 OWN = {
     "docker-compose-v2": [UBUNTU, RESOLUTE],
     "nvidia-driver-580-open": [UBUNTU, RESOLUTE],

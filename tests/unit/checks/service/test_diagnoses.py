@@ -30,7 +30,7 @@ from tests.unit.checks.service.builders import (
 
 cases = Tables(__file__)
 
-#: Checks by a line of the log: each names a capture that contains it.
+#: Checks that match a line of the log. Each names a capture that contains such a line.
 PATTERNS = patterns()
 XID = (
     "NVRM: Xid (PCI:0000:01:00): 31, pid=13332, name=VLLM::EngineCor, Ch 00000010, intr 00000000. "
@@ -128,7 +128,7 @@ def test_ranks_that_differ_are_named_on_each_host(name: str, other: Facts, messa
 
 def test_equal_ranks_and_single_services_have_no_finding() -> None:
     alone = spark(service=service(container=container(image="example:2")))
-    # Requests come to the head alone, through its engine's socket.
+    # Only the head gets requests, through its engine's socket.
     directory = "/run/sparkwright-engines/qwen36"
     socket = {
         "mounts": [
@@ -237,7 +237,7 @@ def test_a_fault_causes_its_finding_alone(name: str) -> None:
     assert entry.observed
     assert entry.reason
     assert entry.remedy
-    assert entry.source  # tests/unit/findings/test_sources.py checks its form
+    assert entry.source  # tests/unit/findings/test_sources.py checks the form of sources
     assert "UNIT" not in entry.remedy
 
 

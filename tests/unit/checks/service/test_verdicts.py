@@ -61,7 +61,7 @@ def judged(samples: list[Sample]) -> list[tuple[str, str]]:
 
 
 def _acceptance(share: float, minutes: int) -> Change:
-    """40 % until some minutes ago, and another share since."""
+    """Acceptance of 40 % until some minutes ago, and of ``share`` since then."""
 
     def change(left: int) -> dict[str, Any]:
         lately = max(0, minutes - left)

@@ -25,7 +25,7 @@ NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 
 
 def raised() -> set[str]:
-    """The causes that the host's program names, by its own text."""
+    """The causes in the source text of the host's program."""
     result = {"cut", "shape"}  # unexpected results of a check
     host = ROOT / "sparkwright/host"
     for path in (*host.glob("smoke/*.py"), host / "lib/kinds.py", host / "lib/faults.py"):

@@ -166,7 +166,7 @@ def test_an_unknown_gpu_is_requested_with_the_choices() -> None:
         (problem,) = hub.planned(group="boxes").problems
     assert "this host's GPU" in problem.observed
     assert all(name in problem.remedy for name in GPUS)
-    assert asked == []  # nothing is fetched for a question
+    assert asked == []  # the hub gets no request before the answer
 
 
 def test_the_settings_accept_every_gpu_of_the_catalog() -> None:
@@ -256,7 +256,7 @@ RECIPE = Path(__file__).with_name("qwen3-8b.yaml").read_text()
 
 @pytest.fixture
 def registry(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A registry of vLLM's recipes with one recipe of the model, and others that name it."""
+    """A registry of vLLM's recipes: the model's recipe, and other recipes that name the model."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(here / "caches"))
     folder = here / "registry"
     (folder / "models/Qwen").mkdir(parents=True)
@@ -286,7 +286,7 @@ def test_vllms_recipe_takes_precedence_over_the_models_own_files(registry: Path)
     service, source = hub.chat(fleet), f"{registry}@{git(registry, 'rev-parse', 'HEAD')}"
     where = f"{source}:models/Qwen/Qwen3-8B.yaml"
     result = dict(service.arguments)
-    # The start of vLLM's authors; a Spark's own block size is part of it.
+    # Settings of vLLM's authors, with the block size for a Spark.
     assert result["tool_call_parser"] == "qwen3_xml"
     assert result["reasoning_parser"] == "deepseek_r1"
     assert (result["kv_cache_dtype"], result["block_size"]) == ("fp8", 32)

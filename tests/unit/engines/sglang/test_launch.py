@@ -16,8 +16,8 @@ from tests.host.serving import free_port
 from tests.unit.builders import ROOT
 
 PROGRAM = (ROOT / "sparkwright/engines/sglang/launch.py").read_text()
-#: A package with uvicorn's shape: an application that reports its arguments, in one of uvicorn's
-#: two ways.
+#: A package in place of uvicorn: an application that reports its arguments, started in one of
+#: uvicorn's two ways.
 FAKE = """
 import json, os, sys
 import uvicorn
@@ -42,7 +42,7 @@ def _ask(path: str, route: str, key: str | None = None) -> tuple[int, str]:
 
 def _listens(path: str) -> bool:
     with socket.socket(socket.AF_UNIX) as connection:
-        return connection.connect_ex(path) == 0  # the file is there before it listens
+        return connection.connect_ex(path) == 0  # the file exists before the engine listens
 
 
 def _started(tmp_path: Path, start: str, arguments: list[str]) -> subprocess.Popen[str]:

@@ -109,7 +109,7 @@ def test_variables_are_judged_by_version(version: str, name: str, rules: list[st
 
 
 def test_the_cards_own_warning_about_speculators_is_repeated() -> None:
-    """The nearest name by letters is mlp_speculator, which is something else."""
+    """The most similar name, mlp_speculator, is another method."""
     (result,) = judged("0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}})
     assert result.remedy.startswith("speculative_config.method: dflash")
     assert "mlp_speculator" not in result.remedy
@@ -153,7 +153,7 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
     for name, text in FAKE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    with (ROOT / ".ci/vllm_dump.py").open() as program:  # the form that `docker run ... -` receives
+    with (ROOT / ".ci/vllm_dump.py").open() as program:  # as `docker run ... -` receives it
         done = subprocess.run(
             [sys.executable, "-"],
             stdin=program,

@@ -24,7 +24,7 @@ class Model:
         wait: seconds between two events.
         tokens: reported tokens of an answer.
         redirect: target for every request.
-        refuses: status and words for every chat.
+        refuses: status and text of the answer to every chat.
         answer: answer to every POST, as JSON; None streams.
         seen: method, path, Authorization and body of every request.
         cut: number of answers that the client left.
@@ -136,7 +136,7 @@ def speaking(
 
 
 def _listening(named: int | None) -> _Server:
-    """The port can belong to a service behind a proxy, and no client is given it."""
+    """Listen on a port outside of the clients' range, which a service behind a proxy may use."""
     for port in [named] if named else random.sample(range(20000, 32000), 20):
         with suppress(OSError):
             return _Server(("127.0.0.1", port), _Handler)

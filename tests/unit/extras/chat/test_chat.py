@@ -14,7 +14,7 @@ from tests.unit.site_terminal import KEY, chat, terminal, written
 
 cases = Tables(__file__)
 
-#: Connects as `ssh -W` does, and records its arguments.
+#: A program that connects as `ssh -W` does, and records its arguments.
 SSH = """#!/usr/bin/env python3
 import os, socket, sys, threading
 open("ssh.txt", "a").write(" ".join(sys.argv[1:]) + "\\n")

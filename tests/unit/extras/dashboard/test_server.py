@@ -194,7 +194,7 @@ def test_an_answer_from_before_a_pause_gives_no_state_and_no_rate(
     fleet.take("spark-1", glance(100.0))
     assert (
         seen(fleet)["services"][0]["load"]["first_token"] is None
-    )  # a mean since the engine began
+    )  # the counters only give a mean since the engine's start
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 40)
     assert seen(fleet)["state"] == "waiting"
@@ -420,7 +420,7 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     while b'"state": "off", "problem": "not reached' not in stream.readline():
         pass
     assert get("/").status == 200
-    program.send_signal(signal.SIGINT)  # while the page's thread may be at work
+    program.send_signal(signal.SIGINT)  # the page's thread may be at work
     assert program.wait(30) == 130
 
 

@@ -130,7 +130,7 @@ def test_litellm_routes_by_the_configuration(litellm: Any) -> None:
         assert seen["authorization"] == f"Bearer {KEY}"
         assert (seen["model"], seen["temperature"], seen["top_k"]) == ("quick", 0.7, 20)
         assert seen["chat_template_kwargs"] == {"enable_thinking": False}
-        # A prompt of some 10000 tokens fits only the large service.
+        # Only the large service has room for a prompt of some 10000 tokens.
         assert {ask("word " * 10000)["path"] for _ in range(5)} == {"/large/v1/chat/completions"}
 
 

@@ -41,7 +41,7 @@ def planned(states: dict[str, FabricState]) -> tuple[Fabric, list[Step]]:
 def test_pings_fill_every_rail_and_pairs_write_over_both_twins(
     shape: str, states: dict[str, FabricState]
 ) -> None:
-    """Every cable of a ring, each next host at a switch; ranks with their own variables."""
+    """The plan tests a ring's cables and a switch's neighbours; ranks get their own variables."""
     steps = [asdict(step) for step in planned(states)[1]]
     for request in steps[-1]["requests"].values():
         assert "torch.distributed" in request["gather"].pop("script")
@@ -148,7 +148,7 @@ def test_faults_and_slow_links_are_reported_at_once(monkeypatch: pytest.MonkeyPa
     assert done.exit_code == 1
     assert "pair, not well" in done.output
     assert "error: fabric-cma: spark-2" in done.output
-    assert done.output.count("failed") == 2  # one twin, the other
+    assert done.output.count("failed") == 2  # one rate for each twin
 
 
 def test_a_look_measures_nothing_and_hosts_without_a_connectx_are_refused(

@@ -187,7 +187,7 @@ def differences(
         same = str(kept) == str(value) or str(kept) == f"/vllm-workspace/{value}"
         same |= name in _PARALLEL and {str(value), str(kept)} == {"1", "None"}
         same |= (name, value) in (("port", 8000), ("host", "0.0.0.0"))
-        same |= (name, kept) == ("runner", "pooling")  # from the page's `tasks`
+        same |= (name, kept) == ("runner", "pooling")  # the page's `tasks` imply pooling
         if not same and not is_named(name):
             differ.append(f"{name}: {kept!r}, and the recipe means {value!r}")
     variables = {name: "" if value is None else str(value)

@@ -116,7 +116,7 @@ def test_a_version_1_field_accesses_no_attribute_of_a_value() -> None:
 def test_an_imported_recipe_loads_no_code_reads_no_files_and_sends_no_data(
     attack: str, key: str, here: Path
 ) -> None:
-    """The import names the left-out key, and so does each later check."""
+    """The import and each later check name the omitted key."""
     name, _, value = attack.partition("=")
     text = minimal(f"vllm serve {{model}} {attack}")
     result = of_text(text if attack[0] == "-" else minimal(env={name: value}))
@@ -290,7 +290,7 @@ def test_an_endless_repository_is_cut_off(
 
 
 def test_a_tree_of_a_hundred_million_files_is_cut_off(hostile: Path, tmp_path: Path) -> None:
-    """Eight trees within each other, each of ten times the same: less than a KiB to fetch."""
+    """Eight nested trees, each with ten equal entries, are less than a KiB to fetch."""
     blob = git(hostile, "hash-object", "-w", "fine.yaml")
     tree = "".join(f"100644 blob {blob}\tf{number}\n" for number in range(10))
     for _ in range(8):

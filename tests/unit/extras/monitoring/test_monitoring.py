@@ -1,4 +1,4 @@
-"""Targets, alert rules and dashboard: names of real servers, and alerts that do fire."""
+"""Targets, alert rules and dashboard: names of real servers' metrics, and alerts that fire."""
 
 import json
 import re

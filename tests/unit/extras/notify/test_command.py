@@ -111,7 +111,7 @@ def message_of(*findings: Finding) -> str:
 
 @pytest.mark.parametrize("message", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
 def test_no_part_of_a_log_line_is_sent(message: str) -> None:
-    """The log line is in every field that a host fills, beside figures that are passed on."""
+    """The log line is in every field that a host fills, beside figures that notices contain."""
     changes: tuple[dict[str, Any], ...] = (
         {"seen": f"{message} 3 requests run, and no token for 9 min {message}"}, {"name": message},
         {"service": message}, {"severity": message},
@@ -189,7 +189,7 @@ def test_an_address_from_a_file_shows_no_part_of_its_secret(text: str, tmp_path:
 
 
 def _tried(file: Path) -> tuple[Address | None, str]:
-    """The second address of a file, or None; and the user's output."""
+    """The second address of a file, or None, and the output for the user."""
     try:
         result = addresses([("spark-1", {"notify_file": str(file)})])
     except UserError as error:

@@ -41,7 +41,7 @@ class Fleet:
 
 def test_a_new_finding_is_sent_once() -> None:
     fleet = Fleet()
-    for minutes in range(9, 99, 10):  # changing figures are not news
+    for minutes in range(9, 99, 10):  # changed figures cause no second notice
         observed = f"no token for {minutes} min"
         fleet.round(finding(observed=observed, reason="it hangs", remedy="restart it"))
     body = (
@@ -84,7 +84,7 @@ def test_a_failing_address_is_retried_less_and_less_often() -> None:
     tried = 0
     for _ in range(600):
         tried += fleet.round(finding(), minutes=1)[0].state == "failed"
-    # After 1, 2, 4, 8, 16, 32 minutes, then every hour: ten hours.
+    # In ten hours the retries follow after 1, 2, 4, 8, 16 and 32 minutes, then every hour.
     assert tried == 15
     # The other address gets the finding once, and a notice of the failure.
     assert [item[:2] for item in fleet.got] == [(MAIL.shown, "spark-1: qwen36: wedge (and 1 more)")]
