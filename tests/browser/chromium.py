@@ -105,7 +105,7 @@ def screenshot(
 
 
 def _run(folder: str, size: str, scheme: Scheme, *arguments: str | Path) -> str:
-    # Without a sandbox: root has none in chromium, and the only page is ours.
+    # chromium as root needs --no-sandbox, and it opens only pages of this project.
     done = subprocess.run(
         [browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
          "--hide-scrollbars",  # scroll bars take no width, as on a phone

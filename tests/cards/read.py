@@ -26,8 +26,8 @@ BEGINS = {
     "card of vllm-spark-omni-q36": "Qwen3.6-35B-A3B-heretic NVFP4 + DFlash on DGX Spark",
 }
 _DATE = re.compile(r"20\d\d-\d\d-\d\d")
-#: Not 3 of Qwen3 or sm_121a, 2.0 of Apache-2.0, 7 of #7, 27 of 27B; but 0.60 of "uses0.60so", whose
-#: text has lost its spaces.
+#: A figure of a text: 0.60 of "uses0.60so", a text that has lost its spaces, but not 3 of Qwen3 or
+#: sm_121a, 2.0 of Apache-2.0, 7 of #7 or 27 of 27B.
 _NUMBER = re.compile(
     r"(?<![#.\d])(?:(?<![\w])(\d[\d,]*(?:\.\d+)?)|(?<=[a-z])(0\.\d+))(?![\d.]*[Bb]\b)"
     r"(?:\s?([KkM])(?![a-zA-Z0-9]))?"
@@ -201,7 +201,7 @@ def _written(data: Any) -> str:
 
 
 def fixtures(directory: Path) -> dict[str, str]:
-    """File beside this one -> its text."""
+    """Name of a file beside this module -> its text."""
     return {"figures.yaml": _written(facts(directory)), "tables.yaml": _written(cells(directory))}
 
 

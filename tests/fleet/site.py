@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 MACHINES: dict[str, Machine] = {host.name: host for host in HOSTS}
 GOOD = ("spark-1", "spark-2", "rtx-1")
-#: A user's part of the project; everything else is tests and lab.
+#: A user's part of the project; the remaining files are tests and lab.
 PROJECT = (
     *("catalog", "config.py", "constraints-bench.txt", "deploy.py", "group_data"),
     *("inventory", "lab/catalog", "roles", "sparkwright", "templates"),

@@ -121,7 +121,7 @@ def test_one_service_runs_and_a_user_activates_another_service(evening: Evening)
     assert "sleeps" in site.sparkwright("status", INVENTORY, "--limit", HOST)
     assert "activated: work" in site.sparkwright("history", INVENTORY, "--limit", HOST)
     site.sparkwright("restart", INVENTORY, "--limit", HOST, "--service", "chat", "--yes", code=1)
-    # Neither systemd by hand nor a restart of Docker wakes a sleeping service.
+    # A manual start and a restart of Docker leave a sleeping service asleep.
     ssh(HOST, "sudo systemctl start sparkwright-chat; sudo systemctl restart docker")
     until(lambda: running() == {"coder"} and evening.ask("coder")[0] == 200, "coder is back", 90)
     assert evening.serving() == only("coder")
@@ -137,7 +137,7 @@ def test_a_failed_activation_is_reverted(evening: Evening) -> None:
     assert "runs again" in evening.activate("writer", code=1)
     assert running() == before
     assert evening.serving() == only(*before)
-    assert evening.deploy().changed == {HOST}  # the good release replaces the bad one
+    assert evening.deploy().changed == {HOST}  # the good release replaces the bad release
 
 
 def test_the_calendar_switches_the_services_of_a_group(evening: Evening) -> None:

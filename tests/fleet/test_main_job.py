@@ -199,7 +199,7 @@ def test_the_service_returns_after_docker_stops_and_starts(converged: Site) -> N
 
 
 def _running(host: str) -> str:
-    """Id of the service's container; empty if none runs."""
+    """Id of the service's running container, or an empty text."""
     look = ["docker", "ps", "-q", "--no-trunc", "--filter", "name=^sparkwright-qwen36$"]
     return machines.inside(MACHINES[host], look).stdout.strip()
 

@@ -56,7 +56,7 @@ def test_a_users_role_is_in_the_report_and_skips_a_refused_host(hello: Site) -> 
 
     before = [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD]
     assert hello.deploy(refused={"hopper-1"}).changed == set()
-    assert [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD] == before  # no lock
+    assert [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD] == before  # no run took a lock
 
 
 def test_a_users_role_runs_under_the_lock(hello: Site) -> None:

@@ -141,7 +141,7 @@ def _yaml(draw: st.DrawFn, document: Any) -> bytes:
 
 
 def _entry(path: str) -> Any:
-    # As text, and dates as YAML's own: the grammar changes the user's form.
+    # The grammar changes the form that users write, with dates as text.
     return json.loads(
         json.dumps(yaml.safe_load((ROOT / "catalog" / path).read_text()), default=str)
     )

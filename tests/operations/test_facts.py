@@ -73,7 +73,7 @@ def test_a_fact_with_arguments_extends_the_observation() -> None:
 
 
 def test_an_observation_without_sudo_is_repeated() -> None:
-    """pyinfra's own fact has no password for sudo; a sparkwright operation may have one."""
+    """A pyinfra fact has no password for sudo; a sparkwright operation may have a password."""
     host = host_of(real_state(observe=probe(sudo="a password is required", docker=None)))
     with on(host):
         assert host.get_fact(views.Docker) is None

@@ -327,7 +327,8 @@ def test_a_bundle_is_served_on_one_address_to_clients_with_the_key(
     assert client.held().ranges == ((0, 2),)
     assert bytes(client.piece(0, 2)) == b"{}"
     client.close()
-    # Only the site's owner reads the key in its folder, and the fleet's secret is not in it.
+    # Only the site's owner can read the folder of the key, which does not contain the fleet's
+    # secret.
     (key,) = tmp_path.glob(".sparkwright/bundle-*/keys/*")
     assert key.stat().st_mode & 0o077 == 0
     assert key.parent.parent.stat().st_mode & 0o077 == 0

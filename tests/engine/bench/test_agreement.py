@@ -1,7 +1,7 @@
 """sparkwright's figures against AIPerf's own report, and against the server's own histograms.
 
-The real AIPerf measures the fake for vLLM, whose first token takes 0.2 s and each further one
-20 ms. The test compares three accounts of the same requests, never a clock with a constant: a busy
+The real AIPerf measures the fake for vLLM, whose first token takes 0.2 s and each further token 20
+ms. The test compares three accounts of the same requests, never a clock with a constant: a busy
 machine slows down all three alike.
 """
 

@@ -29,7 +29,7 @@ def test_every_unit_is_sandboxed() -> None:
 
 
 def test_the_sandboxed_watch_reads_docker_and_systemd(converged: Site) -> None:
-    """A sandbox that is too narrow would not fail the unit: its observations would be missing."""
+    """In a sandbox that is too narrow, the unit would succeed without its observations."""
     inside(HOST, "systemctl", "start", "sparkwright-watch.service")
     state = json.loads(inside(HOST, "cat", "/opt/sparkwright/state/watch.json"))
     seen = state["ring"][-1]["services"]["qwen36"]

@@ -394,7 +394,7 @@ def test_a_removed_group_leaves_no_state(pair: Host) -> None:
     setup.main(SetupRequest(str(pair.place)))
     assert exclusive.groups(pair.place / "state") == Groups()
     assert not list((pair.place / "state").glob("*.json"))
-    # If a member is removed while it runs, the first of the others becomes the active member.
+    # If a running member is removed, the first remaining member becomes active.
     exclusive.activate(pair.place / "state", {"evening": "c"}, "ann", "")
     declare(pair.place, GROUPS)
     assert exclusive.active(pair.place / "state")["evening"].service == "a"

@@ -111,8 +111,8 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
 
 
 def test_a_part_without_a_map_starts_again(fetch: Fetch, ramfs: Path) -> None:
-    """An earlier version left the part there: it looks whole, and its written ranges are
-    unknown."""
+    """An earlier version left a part that looks complete, without a record of its written
+    ranges."""
     _part(fetch).parent.mkdir(parents=True)
     _part(fetch).write_bytes(bytes(2 * MIB))
     assert "expected sha256" not in fetch.complete()
@@ -155,7 +155,7 @@ def test_only_whole_pages_are_marked(tmp_path: Path) -> None:
 
 @pytest.fixture
 def one_mode(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """All files have one mode, and refuse another, as exFAT, FAT and SMB do."""
+    """All files have one mode and refuse another mode, as on exFAT, FAT and SMB."""
     mode, real, make = [0o755], os.open, os.mkdir
     before = os.umask(0)
 

@@ -216,7 +216,7 @@ def test_hf_transfer_gets_the_token_of_a_gated_hub_without_a_cdn(fetch: Fetch) -
 
 def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
     fetch.complete("the token is not sent", token_file=_token(fetch, TOKEN)["token_file"])
-    # The token is not in the environment either.
+    # The environment does not contain the token either.
     assert not any("authorization" in hit.headers for hit in fetch.hub.hits)
 
 
@@ -339,14 +339,14 @@ def test_files_of_another_revision_are_shared_by_hard_link(fetch: Fetch) -> None
     fetch.hub.hits.clear()
     fetch.complete(f"{ONE}: shared with revision 000000000000")
     assert (fetch.destination / ONE).samefile(other / ONE)
-    # A file without a receipt is fetched, and the other revision's file stays its own.
+    # A file without a receipt is fetched, and the other revision keeps its own file.
     assert {Path(hit.path).name for hit in fetch.hub.hits if hit.sent} == {TWO}
     assert (other / TWO).read_bytes() == b"changed after it was verified"
-    # The receipt speaks for the shared files too.
+    # The receipt covers the shared files, too.
     fetch.hub.hits.clear()
     fetch.complete()
     assert fetch.hub.sent() == 0
-    # Losing one revision loses no file of the other.
+    # Removal of one revision keeps all files of the other revision.
     shutil.rmtree(other)
     fetch.assert_whole()
 

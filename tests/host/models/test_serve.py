@@ -275,7 +275,7 @@ def test_a_request_over_a_limit_is_refused_with_a_retry_time(address: Address) -
     assert address.post(large, key="metered").status == 429
     head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer metered\r\n"
     with socket.create_connection(("127.0.0.1", address.port), timeout=5) as client:
-        client.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode() + b"{")  # no rest follows
+        client.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode() + b"{")  # an incomplete body
         assert client.recv(100).startswith(b"HTTP/1.1 429 ")
     assert row.format("requests", 2) in metrics
     assert row.format("tokens_out", 4) in metrics
@@ -312,7 +312,7 @@ def test_a_restart_finishes_answers_and_takes_requests(address: Address) -> None
     go.set()
     assert whole(answer).body == b"".join([*TOKENS, _DONE])
     until(lambda: not address.serving[0].exists(), "the former program ends")
-    assert (address.folder / "door.sock").exists()  # it is systemd's
+    assert (address.folder / "door.sock").exists()  # systemd owns the socket
     until(lambda: sum(row.requests for row in address.usage()) == 2, "the counts")
 
 

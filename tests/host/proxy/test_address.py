@@ -127,7 +127,7 @@ def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: B
     (seen,) = first.seen
     assert not [name for name in seen.headers if name.startswith("x-sparkwright-")]
     assert seen.headers["authorization"] == f"Bearer {ENGINE.value}"
-    # No server of this pool is up: the request goes there all the same, and wakes the service.
+    # A request to a pool whose servers are all down is still passed on, and wakes the service.
     assert address.post(CHAT, {"model": "large"}).status == 200
     answer = address.post(CHAT, {"model": "none"})
     assert (answer.status, "large, small" in answer.data["error"]["message"]) == (404, True)
@@ -163,7 +163,7 @@ def test_a_replica_without_an_engine_neither_loses_nor_delays_a_request(
         assert [answer.status for answer in answers] == [200] * 40
         assert {answer.data["replica"] for answer in answers} == {first.name}
         assert time.monotonic() - begun < 10
-        # Without another replica, a request waits for the only one.
+        # A request waits for the only replica that is left.
         address.ask("set server pool.llm/spark-1 state maint")
         answer = address.post(CHAT, {"model": "small"})
         assert (answer.status, answer.headers["retry-after"]) == (503, "10")
@@ -176,8 +176,7 @@ def test_a_pool_prefers_the_replica_with_the_prefix_unless_that_replica_is_busie
     with two_replicas(folder, service, second) as (address, _):
         begun = len(first.seen) + len(second.seen)
         assert [_pools(address, "spark-2") for _ in range(4)] == ["spark-2"] * 4
-        # A replica with three requests, beside another with none, is over the mean by one and a
-        # half.
+        # Three requests on one replica and none on the other exceed the mean by one and a half.
         held = []
         for number in range(1, 7):
             held.append(_later(address, "spark-2"))

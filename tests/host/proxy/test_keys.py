@@ -222,8 +222,8 @@ PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
 
 
 class Master:
-    """Fake of HAProxy 3.0.11's master: the connection stays open for more commands until the other
-    side has closed its half.
+    """Fake of HAProxy 3.0.11's master: the connection stays open for more commands until the client
+    has closed its half.
     """
 
     def __init__(self, path: Path, running: list[int]) -> None:

@@ -27,7 +27,7 @@ from tests.host.proxy.haproxy import KEY, RunningProxy, opened, proxies_of, repl
 
 CHAT = "/v1/chat/completions"
 NOW = dt.datetime.now(dt.UTC)
-#: Names of one host: its address, and the name that others verify.
+#: Names of one host: its address, and the name that other hosts verify.
 NAMES = ("localhost", "127.0.0.1", own_name("spark-1"))
 
 
@@ -187,9 +187,7 @@ def test_a_replica_of_this_ca_gets_requests(folder: Path, ca: Authority) -> None
 def test_an_unverifiable_replica_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
-    """A replica with another CA, with another host's certificate, and without TLS: none gets a
-    request.
-    """
+    """Replicas with another CA, with another host's certificate or without TLS get no request."""
     with ExitStack() as stack:
         right = stack.enter_context(serving("right", served(pem(ca), folder)))
         alien = stack.enter_context(serving("alien", served(pem(other), folder)))

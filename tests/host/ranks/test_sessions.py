@@ -1,5 +1,5 @@
-"""Ranks start together, end together, and form one cluster again without a person; an attacker
-who reaches their ports can neither join a cluster, nor end it, nor learn its key.
+"""Ranks start and end together, and form a cluster again without a user's help. An attacker who
+reaches their ports can't join a cluster, end it, or learn its key.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ def test_an_ended_engine_ends_and_restarts_all_ranks(cluster: Make, number: int)
 
 
 def test_hanging_engines_begin_a_new_session(cluster: Make) -> None:
-    """The head's /health does not cover the other ranks: a token is requested."""
+    """The head's /health does not cover the followers, so the program requests a token."""
     item = cluster(2, free_port())
     item.start()
     before = item.whole()
@@ -244,7 +244,7 @@ def test_a_follower_ignores_a_head_without_the_key(tmp_path: Path) -> None:
 
 
 def test_a_follower_runs_only_releases_on_its_disk(tmp_path: Path) -> None:
-    """Even a head with the key can't lead a follower anywhere else."""
+    """Even a head with the key can't make a follower run another release."""
     cluster = Cluster(tmp_path, 2, port=29901)
     away = cluster.followers[0].home / "elsewhere"
     away.mkdir()

@@ -17,7 +17,7 @@ from tests.host.programs import program
 from tests.host.proxy.haproxy import until
 from tests.unit.builders import kept_service
 
-#: No other program of this machine uses these.
+#: Addresses that no other program of this machine uses.
 NETWORK = "127.77.{}.{}"
 OLD, NEW = "a" * 12, "b" * 12
 KEY = "sk-of-the-ranks"

@@ -46,7 +46,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def users(folder: Path) -> Path:
-    """A directory of the other user's."""
+    """A directory of the other user."""
     made = folder / "home"
     made.mkdir()
     os.chown(made, UID, UID)

@@ -55,7 +55,7 @@ def silent(connection: socket.socket) -> None:
 
 @contextlib.contextmanager
 def serving(attack: object, folder: Path | None = None) -> Iterator[int]:
-    """A server that does this to everyone, on a free port or at a path."""
+    """A server that runs this attack on every client, on a free port or at a path."""
 
     def each(connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection:
@@ -83,7 +83,7 @@ def client(code: str, *arguments: str, path: str = "", timeout: float = 60) -> t
     measured = (
         "import sys\n"
         f"sys.path[:0] = [{str(ROOT)!r}, *filter(None, [{path!r}])]\n{code}\n"
-        # Not getrusage: it counts this process's memory at the fork.
+        # getrusage would include the memory of this process at the fork.
         "status = dict(one.split(':', 1) for one in open('/proc/self/status'))\n"
         "print(int(status['VmHWM'].split()[0]))\n"
     )

@@ -195,7 +195,7 @@ def test_only_the_services_own_rules_are_removed(
     for command in ("-N SPARKWRIGHT-OTHER", "-A INPUT -p tcp --dport 22 -j SPARKWRIGHT-OTHER"):
         assert head.run("iptables", "-t", "mangle", *command.split()).ok
     before = head.run(*listing).out
-    # A start that was killed, an earlier plan of the cluster, and the present one.
+    # Rules of a killed start, of an earlier plan of the cluster, and of the present plan.
     service = _rank(tmp_path)
     assert service.rank
     for port in (29501, 29501, 29601):

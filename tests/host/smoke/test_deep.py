@@ -36,7 +36,7 @@ def well(model: Path) -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def _a_host_with_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The machine of the tests may have another systemd, or none."""
+    """Fakes of systemd's programs: the machine of the tests may have no systemd."""
     for name, says in (("systemctl", "activating"), ("journalctl", "a line of the journal")):
         program(tmp_path, name, f"echo {says}")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -108,7 +108,7 @@ def test_the_release_that_runs_is_reported(well: Server, tmp_path: Path) -> None
 def test_a_wedge_is_reported_quickly_by_each_check(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No check stops the others, and the test does not wait half an hour for a hanging engine."""
+    """Every check runs and reports the wedge, with a short time limit for a hanging engine."""
     monkeypatch.setattr(deep, "_HANGING_SECONDS", 1)
     asked = replace(request(), skip={"aliases": "not now"})
     with launched(model, *WORDS, FAKE_VLLM_FAULT="wedge") as server:

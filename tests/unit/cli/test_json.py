@@ -19,7 +19,7 @@ jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs 
 #: `pyinfra` passes its arguments on unchanged, `--json` among them.
 _AS_IT_IS = {"deploy"}
 
-#: These commands show the progress, and their own help says so.
+#: Commands that show their progress, as their help explains.
 _STREAMS = {"dashboard", "logs", "shell", "top", "up"}
 
 

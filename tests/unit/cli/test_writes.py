@@ -1,4 +1,4 @@
-"""Files that commands write: `check` and `plan` write none, other commands the named path."""
+"""`check` and `plan` write no file, and other commands write only the named path."""
 
 import os
 import subprocess

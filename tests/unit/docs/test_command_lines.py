@@ -140,7 +140,7 @@ def _parsed(lines: list[str]) -> dict[str, str | None]:
 
 
 def _not_there(arguments: Sequence[str], shown: Page) -> str | None:
-    """Name in a pyinfra command line that neither exists nor is made by the page itself."""
+    """Name in a pyinfra command line that does not exist and that the page does not create."""
     for word in arguments:
         if re.fullmatch(r"[\w/-]+\.py", word):
             if not (ROOT / word).exists() and f"> {word}" not in shown.text:

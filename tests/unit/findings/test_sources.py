@@ -19,7 +19,7 @@ _KNOWN = re.compile(
     r"|\bvLLM|\bSGLang|\bllama\.cpp|engine's own parser|engines' documentation"
     r"|\b(sparkwright|this project|estimate|catalog|manifest|lock file|watch on the host)\b"
 )
-#: Sources that nobody can look up: a number without its owner, and people without a name.
+#: Sources that a reader can't look up: a number without its repository, and people without a name.
 _UNKNOWN = re.compile(r"reports? of (users|others)|(?<![\w/.-])[a-z][\w-]*#\d+|\busers report\b")
 
 

@@ -362,7 +362,7 @@ def test_patches_over_another_image_are_refused_until_confirmation(
         upgraded,
         exits(2, "check", "inventory.py").output,
         exits(2, "plan", "inventory.py").output,
-        exits(1, "lock", "inventory.py").output,  # which changes nothing
+        exits(1, "lock", "inventory.py").output,  # `lock` changes nothing
     ):
         text = " ".join(output.split())
         assert re.search(rf"made for \S+ at {DIGEST}, and would change \S+ at {other}", text)

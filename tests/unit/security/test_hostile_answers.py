@@ -235,7 +235,7 @@ EVIL = "a\x1b[2J\x1b]0;owned\x07\x1b]52;c;cm0=\x07\x9b31m\rb\u202ec\u200bd\x7f\u
 
 
 def harmless(message: str) -> bool:
-    """Return whether a terminal shows this text and does nothing else."""
+    """Return whether a terminal only shows this text."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return not any(unicodedata.category(item) in kinds for item in message if item != "\n")
 

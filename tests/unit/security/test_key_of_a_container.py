@@ -68,7 +68,7 @@ def test_vllm_has_the_key_and_its_command_line_does_not(
 def test_the_engine_does_not_start_without_the_key_file(
     container: Container, *, variables: bool
 ) -> None:
-    """An engine without a key would answer everybody."""
+    """An engine without a key would answer every client."""
     container.secrets.unlink()
     done = container.start(variables=variables)
     assert done.returncode != 0

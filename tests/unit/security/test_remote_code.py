@@ -101,6 +101,6 @@ def test_no_recipe_runs_a_repositorys_code(recipe: str) -> None:
     (service,) = host.services
     assert "trust_remote_code" not in dict(service.arguments)
     text = render_service(host, service, resolution(host)).compose
-    # An entry point that trusts remote code by itself gets a flag against it.
+    # An entry point that trusts remote code by default gets a flag that forbids remote code.
     assert ("--no-trust-remote-code" in text) == (service.variables is not None)
     assert '"--trust-remote-code"' not in text

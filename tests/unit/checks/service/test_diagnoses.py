@@ -1,4 +1,4 @@
-"""Every diagnosis is provoked by planted facts, and a healthy host yields none."""
+"""Planted facts provoke every diagnosis, and a healthy host has no diagnosis."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -158,7 +158,7 @@ def test_a_stuck_collective_is_found_by_the_gpu_of_each_rank() -> None:
 def test_a_healthy_host_has_no_finding() -> None:
     assert diagnose("spark-1", spark()) == []
     assert render({"spark-1": []}) == "spark-1: nothing found"
-    healed = {**SPARK_MEMORY, "CmaTotal": 0, "CmaFree": 0}  # by kho=off
+    healed = {**SPARK_MEMORY, "CmaTotal": 0, "CmaFree": 0}  # the kernel runs with kho=off
     assert diagnose("spark-1", spark(memory=healed)) == []
 
 
@@ -266,7 +266,7 @@ def test_the_cause_of_a_collapse_depends_on_the_tag() -> None:
 
 
 def test_a_real_server_without_accepted_drafts_is_reported() -> None:
-    """The capture is of a drafter of random weights: 2412 tokens drafted, none accepted."""
+    """In the capture, a drafter of random weights drafted 2412 tokens, and 0 were accepted."""
     real = captured("0.32.0")
     assert real["drafted"] == 2412
     looks = [{"at": NOW - 5, "values": real}, {"at": NOW, "values": real}]

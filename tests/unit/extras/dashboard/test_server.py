@@ -412,7 +412,7 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     clear = http.client.HTTPConnection(listen, url.port, timeout=5)
     clear.request("GET", f"/?{url.query}")
     with pytest.raises((OSError, http.client.HTTPException)) if tls else nullcontext():
-        assert clear.getresponse().status == 421  # by another name
+        assert clear.getresponse().status == 421  # the Host header has another name
     cookie = get(f"/?{url.query}").headers["Set-Cookie"]
     assert cookie.startswith("__Host-") == cookie.endswith("Strict; Secure") == tls
     sent["Cookie"] = cookie.partition(";")[0]
