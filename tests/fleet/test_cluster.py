@@ -152,7 +152,7 @@ def test_a_rollback_applies_to_both_hosts(pair: Pair) -> None:
     assert pair.generates()
 
 
-def test_a_follower_that_is_stopped_is_named_by_its_head(pair: Pair) -> None:
+def test_the_head_names_a_stopped_follower(pair: Pair) -> None:
     before = pair.session()
     ssh(FOLLOWER, "sudo systemctl stop sparkwright-tiny")
     missing = ["rank 1 (spark-2) is not there"]

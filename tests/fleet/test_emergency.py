@@ -109,7 +109,7 @@ def test_a_broken_lock_is_reported_and_status_still_works(broken: Site) -> None:
     assert LOCK in output_of(broken, "history", *ONE, code=0)
 
 
-def test_a_missing_ssh_key_fails_its_host_alone(broken: Site) -> None:
+def test_a_missing_ssh_key_fails_only_its_host(broken: Site) -> None:
     broken.reset()
     (broken.folder / LOCK).unlink(missing_ok=True)
     broken.edit(INVENTORY, 'sparks = [_host("spark-1", "10.213.77.11"),', (

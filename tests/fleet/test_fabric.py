@@ -97,7 +97,7 @@ def test_addresses_without_an_answer_are_reverted_on_all_hosts(cabled: Site) -> 
         cabled.edit("group_data/all.py", '"network": "192.168.187.0/24", ', "")
 
 
-def test_removal_takes_the_addresses_away(cabled: Site) -> None:
+def test_removal_deletes_the_addresses(cabled: Site) -> None:
     text = cabled.sparkwright("remove", INVENTORY, *LIMIT, "--yes")
     assert "the addresses of the fabric" in text
     for host in SPARKS:

@@ -24,9 +24,7 @@ from tests.fleet.site import (
     ("mode", "message"),
     [("driver-dead", "couldn't communicate"), ("hang", "hangs"), ("none", "No devices were found")],
 )
-def test_a_driver_that_does_not_answer_refuses_the_host_alone(
-    converged: Site, mode: str, message: str
-) -> None:
+def test_a_silent_driver_refuses_only_its_host(converged: Site, mode: str, message: str) -> None:
     converged.gpu("spark-2", mode)
     before = fingerprint("spark-2")
     run = converged.deploy("--limit", "sparks", refused={"spark-2"})

@@ -53,7 +53,7 @@ def test_a_failing_hub_is_retried(empty: Site, status: int) -> None:
     assert whole()
 
 
-def test_a_slow_hub_is_waited_for(empty: Site) -> None:
+def test_a_fetch_waits_for_a_slow_hub(empty: Site) -> None:
     hub("POST", order={"match": SHARD, "sleep": 4.0, "times": 3})
     fetch(empty)
     assert whole()

@@ -72,7 +72,7 @@ def test_a_users_role_runs_under_the_lock(hello: Site) -> None:
     ssh("spark-2", "test -e /etc/motd")
 
 
-def test_a_users_operation_reports_its_change_like_ours(hello: Site) -> None:
+def test_a_users_operation_reports_its_change(hello: Site) -> None:
     role = hello.folder / "roles/hello"
     (role / "operations.py").write_text(_block("roles/hello/operations.py"))
     with (hello.folder / "deploy.py").open("a") as deploy:
@@ -103,7 +103,7 @@ def test_a_failed_role_is_reported(hello: Site) -> None:
     assert run.host("spark-1")["changes"] == [CHANGE, "Break"]
 
 
-def test_our_operations_observe_a_users_earlier_change(hello: Site) -> None:
+def test_sparkwright_observes_a_users_earlier_change(hello: Site) -> None:
     """pyinfra collects a host's facts again after the user's operation, in the same run."""
     text = (hello.folder / "deploy.py").read_text()
     theirs = (

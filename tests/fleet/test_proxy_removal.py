@@ -9,7 +9,7 @@ HOST, ADDRESS = "spark-1", "10.213.77.11"
 LIMIT = ("inventory/virtual.py", "--limit", HOST)
 
 
-def test_a_rollback_to_a_release_of_other_proxies_is_refused(converged: Site) -> None:
+def test_a_rollback_across_a_change_of_proxy_is_refused(converged: Site) -> None:
     assert status(ADDRESS, 8000, "GET", "/v1/models") == 401
     converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": False,')
     assert converged.deploy("--limit", HOST).changed == {HOST}

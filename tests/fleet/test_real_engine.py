@@ -57,7 +57,7 @@ def engine(site: Site) -> Iterator[Site]:
     without_engine(HOST)
 
 
-def test_a_cluster_is_deployed_and_tested_and_a_second_run_changes_nothing(engine: Site) -> None:
+def test_the_engine_is_deployed_and_a_second_run_changes_nothing(engine: Site) -> None:
     run = engine.deploy("--limit", HOST, inventory="inventory/real.py")
     (service,) = run.host(HOST)["services"]
     assert service["smoke"]["failures"] == []

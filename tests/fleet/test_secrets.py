@@ -57,7 +57,7 @@ def with_token(empty: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     return empty
 
 
-def test_a_hub_token_is_gone_after_success_and_failure(with_token: Site) -> None:
+def test_a_hub_token_is_deleted_after_success_and_failure(with_token: Site) -> None:
     fetch(with_token)
     assert whole()
     assert everywhere(HOST, MEMBER_TOKEN) == []
@@ -67,7 +67,7 @@ def test_a_hub_token_is_gone_after_success_and_failure(with_token: Site) -> None
     assert everywhere(HOST, MEMBER_TOKEN) == []
 
 
-def test_a_hub_token_is_gone_when_its_job_is_killed(with_token: Site) -> None:
+def test_a_hub_token_is_deleted_when_its_job_is_killed(with_token: Site) -> None:
     hub("POST", order={"match": SHARD, "sleep": 30.0, "times": 3})
     run = with_token.start("--limit", HOST, deploy="fetch-deploy.py")
     try:

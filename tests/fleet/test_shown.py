@@ -55,7 +55,7 @@ def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:
     assert converged.key not in run.output
 
 
-def test_standard_output_has_json_alone(converged: Site) -> None:
+def test_standard_output_has_only_json(converged: Site) -> None:
     before = {host: container(host) for host in GOOD}
     home = "/opt/sparkwright/services/qwen36"
     ssh(HOST, f"sudo chmod 644 {home}/secrets.env")

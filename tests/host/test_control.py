@@ -288,7 +288,7 @@ def test_health_reports_maintenance_whatever_the_engine_does(
     assert service.well
 
 
-def test_health_asks_nothing_of_an_engine_that_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_sends_no_request_to_a_sleeping_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     config = HealthService("a", "/no.sock", "none", "m", 1.0, sleeps="/is_sleeping")
     service = health.Service(config, 30.0, {})
     monkeypatch.setattr(homes, "maintenance", lambda: None)

@@ -216,7 +216,7 @@ def test_impossible_names_fail_the_host(case: str, question: Any) -> None:
     assert rollout.targets_of(item, run, to=None, only=None) is None  # type: ignore[arg-type]
 
 
-def test_a_release_sends_the_key_of_no_other_file() -> None:
+def test_a_release_with_files_of_another_service_is_refused() -> None:
     """A record that names files and units of another service is invalid."""
     for problem in ({"secrets": "/etc/shadow"}, {"unit": "sshd.service"}, {"name": "other"}):
         record = gate(**problem)

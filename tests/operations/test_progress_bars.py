@@ -102,7 +102,7 @@ def test_the_log_pushes_the_bars_down(terminal: Terminal) -> None:
         logger.handlers.clear()
 
 
-def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
+def test_a_line_is_logged_at_each_change_and_at_intervals_without_a_terminal(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Output never pauses for a minute and never repeats every five seconds."""
@@ -123,7 +123,7 @@ def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
     assert terminal.message() == ""
 
 
-def test_without_a_terminal_the_sum_is_a_line_each_ten_seconds(
+def test_the_sum_is_logged_every_ten_seconds_without_a_terminal(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal.tty = False

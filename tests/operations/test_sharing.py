@@ -92,14 +92,14 @@ def test_hosts_that_do_not_share_take_no_part() -> None:
     assert _peers(run, second) == ("http://10.9.9.9:18700",)
 
 
-def test_a_host_that_failed_since_is_not_asked() -> None:
+def test_a_host_that_failed_after_its_observation_is_not_asked() -> None:
     run, (first, second) = _fleet(True, False)
     assert _peers(run, second)
     first.memory.failure = "refused by preflight"
     assert _peers(run, second) == ()
 
 
-def test_an_image_is_given_only_while_its_parts_are_kept() -> None:
+def test_an_image_is_shared_only_while_its_parts_are_kept() -> None:
     run, (first, second) = _fleet(True, False)
     _seen(run, first, models=True, image=True, parts=False)
     assert _peers(run, second, IMAGE) == ()
@@ -202,7 +202,7 @@ def test_hosts_of_one_fabric_share_over_the_fabric_first() -> None:
     assert served == ("10.0.0.1", "192.168.178.11", "192.168.177.11")
 
 
-def test_a_host_that_claims_anothers_address_gets_no_peers_there() -> None:
+def test_a_host_with_another_hosts_address_gets_no_peers_there() -> None:
     run, (first, second) = _fleet(True, False)
     _railed(run, second, enp1s0f1np1="192.168.177.12")
     for claimed in ("192.168.177.12", "10.0.0.99", "8.8.8.8", "169.254.1.1", "x;reboot", "::1"):
@@ -210,7 +210,7 @@ def test_a_host_that_claims_anothers_address_gets_no_peers_there() -> None:
         assert _peers(run, second) == ("http://10.0.0.1:18650",), claimed
 
 
-def test_a_certificate_for_lan_addresses_is_used_on_the_lan_alone() -> None:
+def test_a_certificate_for_lan_addresses_is_used_only_on_the_lan() -> None:
     run, (first, second) = _fleet(True, False)
     _railed(run, first, enp1s0f1np1="192.168.177.11")
     _railed(run, second, enp1s0f1np1="192.168.177.12")

@@ -113,7 +113,7 @@ def test_root_in_the_container_is_not_root_on_the_host(hardening: str, attack: s
     assert "PermissionError" in text or "Read-only file system" in text, text
 
 
-def test_strict_hardening_allows_writes_to_the_listed_places_alone(hardening: str) -> None:
+def test_strict_hardening_allows_writes_only_to_listed_places(hardening: str) -> None:
     assert within("open('/tmp/own', 'w')").endswith("ended 0")
     planted = within("open('/usr/planted', 'w')")
     if hardening == "default":

@@ -151,7 +151,7 @@ def test_a_reachable_service_without_a_proxy_is_refused(proxied: Site) -> None:
     assert "/invocations" in run.output
 
 
-def test_the_smoke_test_finds_a_proxy_that_lets_everybody_in(proxied: Site) -> None:
+def test_the_smoke_test_finds_a_proxy_without_access_control(proxied: Site) -> None:
     """HAProxy's own line that requires the key is removed on the host."""
     config = "/opt/sparkwright/gateway/haproxy.cfg"
     template = "templates/gateway/haproxy.cfg.j2"

@@ -28,7 +28,7 @@ def _process(host: str) -> str:
     return inside(host, "systemctl", "show", "-P", "MainPID", _unit(host))
 
 
-def test_the_peer_server_is_not_root_and_reads_its_files_alone(seed: str) -> None:
+def test_the_peer_server_is_not_root_and_reads_only_its_files(seed: str) -> None:
     status = inside(seed, "cat", f"/proc/{_process(seed)}/status")
     uids = re.search(r"Uid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", status)
     assert uids is not None

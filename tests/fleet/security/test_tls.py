@@ -50,7 +50,7 @@ def asked(address: str, port: int, context: ssl.SSLContext, key: str | None = No
         connection.close()
 
 
-def test_every_proxy_serves_https_alone(secured: Site) -> None:
+def test_every_proxy_serves_only_https(secured: Site) -> None:
     context = trusting(secured)
     for address, port in PLACES:
         assert asked(address, port, context) == 401
@@ -67,7 +67,7 @@ def test_a_second_deploy_takes_two_executions_and_changes_nothing(secured: Site)
     assert {run.host(host)["executions"] for host in REPLICAS} == {2}
 
 
-def test_a_hosts_key_belongs_to_root_and_is_nowhere_else(secured: Site) -> None:
+def test_a_hosts_key_is_in_one_file_of_root(secured: Site) -> None:
     for host in REPLICAS:
         assert ssh(host, f"sudo stat -c '%a %U' {PEM}") == "600 root"
         line = ssh(host, f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}")

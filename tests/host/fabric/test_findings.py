@@ -93,7 +93,7 @@ def test_every_check_has_a_test() -> None:
 
 
 @pytest.mark.parametrize("id_", sorted(PLANTED))
-def test_a_fault_of_a_pair_causes_its_finding_alone(look: Look, id_: str) -> None:
+def test_a_fault_of_a_pair_causes_only_its_finding(look: Look, id_: str) -> None:
     host, observed = OBSERVED[id_]
     sparks = pair()
     PLANTED[id_](sparks)

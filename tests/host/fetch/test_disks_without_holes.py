@@ -118,7 +118,7 @@ def test_a_part_without_a_map_starts_again(fetch: Fetch, ramfs: Path) -> None:
     assert "expected sha256" not in fetch.complete()
 
 
-def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Path) -> None:
+def test_a_changed_map_only_costs_a_second_fetch(fetch: Fetch, ramfs: Path) -> None:
     part = part_of(_part(fetch))
     part.prepare(mapped=True)
     part.map.write_bytes(b"\1" * (2 * MIB // PAGE))

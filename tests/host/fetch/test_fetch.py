@@ -311,7 +311,7 @@ def test_linked_destination_is_refused(fetch: Fetch) -> None:
     fetch.fail("is a symlink")
 
 
-def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
+def test_a_simultaneous_run_names_the_first_run(fetch: Fetch) -> None:
     fetch.hub.rate = 200_000
     first = fetch.start()
     fetch.hub.wait_for(lambda: fetch.hub.sent() > 0)
@@ -322,7 +322,7 @@ def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
     fetch.assert_whole()
 
 
-def test_commit_is_checked(fetch: Fetch) -> None:
+def test_a_receipt_of_another_commit_is_replaced(fetch: Fetch) -> None:
     fetch.complete()
     receipt = fetch.destination / ".sparkwright-receipt.json"
     text = receipt.read_text(encoding="utf-8")

@@ -139,7 +139,7 @@ def blobs(fetch: Fetch, registry: Registry, account: str | None = ACCOUNT) -> tu
     )
 
 
-def test_an_account_opens_a_private_image_at_its_own_host_alone(
+def test_an_account_opens_a_private_image_and_is_not_sent_to_the_cdn(
     fetch: Fetch, registry: Registry
 ) -> None:
     code, output = blobs(fetch, registry)

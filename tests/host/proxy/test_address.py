@@ -246,7 +246,7 @@ def test_a_stream_whose_replica_dies_ends_with_an_error_and_never_as_complete(
         )
 
 
-def test_rights_and_limits_are_checked_at_the_address_alone(
+def test_only_the_address_checks_rights_and_limits(
     address: RunningProxy, service: RunningProxy
 ) -> None:
     assert service.post(CHAT, {"model": "small"}, key=GUEST).status == 403

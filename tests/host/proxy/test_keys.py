@@ -96,7 +96,7 @@ def test_no_file_process_or_socket_reveals_a_clients_key(proxy: RunningProxy) ->
         assert not any(key in proxy.ask(command) for key in clients)
 
 
-def test_the_hosts_own_key_works_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
+def test_the_hosts_own_key_works_only_from_the_host(proxy: RunningProxy, first: Backend) -> None:
     """A client at another address of this machine acts as another machine."""
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
     seen = []
@@ -263,7 +263,7 @@ def test_a_master_that_keeps_the_connection_is_not_waited_for(folder: Path) -> N
     master.close()
 
 
-def test_a_switch_waits_for_requests_that_run(folder: Path) -> None:
+def test_a_switch_waits_for_running_requests(folder: Path) -> None:
     master = Master(folder / "master.sock", [1, 1, 1, 0])
     place.leave(_pool(master.place, 60))
     assert master.asked.count("show proc") == 4
@@ -282,7 +282,7 @@ def test_a_silent_master_does_not_prove_an_idle_service(
     assert time.monotonic() - began >= 1
 
 
-def test_without_a_proxy_no_request_is_waited_for(folder: Path) -> None:
+def test_a_service_without_a_proxy_waits_for_no_request(folder: Path) -> None:
     began = time.monotonic()
     place.leave(_pool(str(folder / "none"), 60))
     assert time.monotonic() - began < 10

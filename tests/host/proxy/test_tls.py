@@ -129,7 +129,7 @@ def test_a_client_without_the_ca_refuses_the_connection(
             handshake(proxy, context)
 
 
-def test_a_certificate_is_for_its_host_alone(proxy: RunningProxy, ca: Authority) -> None:
+def test_a_certificate_is_valid_only_for_its_host(proxy: RunningProxy, ca: Authority) -> None:
     for name in ("spark-2", own_name("spark-2"), "10.0.0.1", "example.com"):
         with pytest.raises(ssl.SSLCertVerificationError):
             handshake(proxy, trusting(ca), name)

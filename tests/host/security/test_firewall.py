@@ -131,7 +131,7 @@ def _rank(tmp_path: Path, number: int = 0, **changes: Any) -> Service:
 
 
 @pytest.mark.parametrize("shape", [None, "pair"])
-def test_the_engines_ports_are_open_to_ranks_and_root_alone(
+def test_only_ranks_and_root_reach_the_engines_ports(
     hosts: tuple[Namespace, Namespace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     shape: str | None,
 ) -> None:  # fmt: skip

@@ -62,7 +62,7 @@ FAULTS = safe_load(Path(__file__).with_name("faults.yaml").read_text())
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_fails_its_check_alone(model: Path, tmp_path: Path, fault: str) -> None:
+def test_a_fault_fails_only_its_check(model: Path, tmp_path: Path, fault: str) -> None:
     failing, cause, arguments = FAULTS[fault]
     # A hang takes the whole time limit.
     patience = {"first_answer_seconds": 2} if fault == "hangs-at-limit" else {}

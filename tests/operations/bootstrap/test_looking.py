@@ -33,7 +33,7 @@ def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:
          "sparkwright-inspection: sudo: a password is required"),
     ],
 )  # fmt: skip
-def test_an_obstacle_refuses_the_host_alone(state: Any, why: str) -> None:
+def test_an_obstacle_refuses_only_its_host(state: Any, why: str) -> None:
     host, item = _host(state, "nvidia-container-toolkit", "driver")
     assert looking.decided(host, item) is None  # type: ignore[arg-type]
     assert host.memory.failure == why
@@ -41,7 +41,7 @@ def test_an_obstacle_refuses_the_host_alone(state: Any, why: str) -> None:
     assert len(host.state.active_hosts) == 1
 
 
-def test_the_speed_is_measured_on_the_largest_file_that_is_lacking() -> None:
+def test_the_speed_is_measured_on_the_largest_missing_file() -> None:
     host, item = _host(BARE, line_speed=54_000_000)
     item.token = Secret("hf_secret")
     seen = probe(models={item.desired.models[0].directory: None})  # already on the host

@@ -184,7 +184,7 @@ def test_a_service_without_a_check_fails_its_host() -> None:
     assert "no check of service qwen36" in (evil.memory.failure or "")
 
 
-def test_unrequested_names_become_no_file() -> None:
+def test_unrequested_names_create_no_file() -> None:
     good: dict[str, Any] = {"release": None, "checks": []}
     evil, run_, _ = _two("deep", Said(json.dumps({"qwen36": good, "../../evil": good})))
     assert not _question("deep")(evil, run_.hosts["spark-1"]).well

@@ -89,7 +89,7 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
     assert "sk-of-ranks" not in service.record
 
 
-def test_the_address_for_all_models_lists_the_head_alone() -> None:
+def test_the_address_for_all_models_lists_only_the_head() -> None:
     hosts = {"spark-1": {**data(), "address": {}}, "spark-2": data()}
     plans = [item.plan for item in desired(hosts).values()]
     assert [list(pool.services) for pool in planned_pools(plans)] == [["spark-1"]]

@@ -27,7 +27,7 @@ def plan(**data: Any) -> HostPlan:
     return builders.plan(**{"services": {}, **data})
 
 
-def test_a_host_without_a_need_has_no_proxies() -> None:
+def test_a_host_that_needs_no_proxy_gets_no_proxy() -> None:
     bare = plan(services={"qwen36": {**RECIPE, "proxy": False}})
     assert proxies_of(bare, EVERYONE) is None
     assert health_file(bare) is None

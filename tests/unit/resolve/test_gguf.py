@@ -190,7 +190,9 @@ def test_a_choice_selects_files(files: str, choice: str, paths: list[str]) -> No
 
 
 @cases("files", "choice", "message")
-def test_an_unknown_choice_lists_the_existing_ones(files: str, choice: str, message: str) -> None:
+def test_an_unknown_choice_lists_the_existing_choices(
+    files: str, choice: str, message: str
+) -> None:
     with pytest.raises(Unusable) as error:
         chosen(cases.data["REPOSITORIES"][files], choice)
     assert message in str(error.value)
@@ -241,7 +243,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("status", [206, 200])
-def test_a_quantization_has_its_own_files_alone(status: int) -> None:
+def test_a_quantization_selects_only_its_own_files(status: int) -> None:
     model, ranges = resolved(FILES, "q4_k_m", status=status)
     assert list(model.files) == ["m-Q4_K_M.gguf", "mmproj-F16.gguf"]
     assert model.facts is not None

@@ -58,7 +58,7 @@ def test_each_refusal_of_a_hub_has_its_remedy(
         assert message in refusal(endpoint, token)
 
 
-def test_a_hub_out_of_reach_is_named() -> None:
+def test_an_unreachable_hub_is_named() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"

@@ -189,7 +189,7 @@ def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 @cases("digest", "payload", "signature", "pem")
-def test_a_signature_of_cosigns_own_is_accepted(
+def test_a_signature_by_cosign_is_accepted(
     digest: str, payload: str, signature: str, pem: str, tmp_path: Path
 ) -> None:
     """A change of any byte of the signature is refused."""
@@ -253,7 +253,7 @@ def entry(secret: str) -> dict[str, str]:
     return {"auth": base64.b64encode(secret.encode()).decode()}
 
 
-def test_each_registry_gets_its_own_account_alone(tmp_path: Path) -> None:
+def test_each_registry_gets_only_its_own_account(tmp_path: Path) -> None:
     accounts = {"ghcr.io": entry("me:one"), "https://index.docker.io/v1/": entry("me:two")}
     path = file(tmp_path, {"auths": accounts})
     assert account(path, "https://ghcr.io") == "me:one"

@@ -27,7 +27,7 @@ KEY = Path(__file__).parents[1] / "bootstrap/key.asc"
 FINGERPRINT = KEY.with_suffix(".fingerprint").read_text().strip()
 
 
-def test_a_foreign_key_is_not_put_on_a_host() -> None:
+def test_a_foreign_key_is_not_installed() -> None:
     """A hijacked mirror would serve a foreign key."""
     other = f"{FINGERPRINT[:-1]}{'0' if FINGERPRINT[-1] != '0' else '1'}"
     with pytest.raises(UserError) as result:
@@ -101,7 +101,7 @@ def accepts(data: bytes, fingerprint: str, path: Path) -> bool:
 
 
 @pytest.mark.parametrize("judge", ["gpg", "reader"])
-def test_a_key_with_a_further_key_is_not_put_on_a_host(
+def test_a_file_with_a_second_key_is_not_installed(
     judge: str, export: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """apt would trust signatures of any of the keys: gpgv and sqv read on after the first key."""
@@ -178,7 +178,7 @@ def test_sudoers_names_only_that_user(user: str, file: str | None, text: str | N
             assert written[at - 1] == "\\"
 
 
-def test_no_step_but_the_sudo_step_needs_a_password() -> None:
+def test_only_the_sudo_step_needs_a_password() -> None:
     """pyinfra's own operations put the password into a command line: no step before a passwordless
     sudo needs it.
     """

@@ -77,7 +77,7 @@ def test_a_key_that_other_users_may_read_is_refused(name: str) -> None:
         host_certificate(authority(NOW), "spark-1", NAMES, NOW)
 
 
-def test_the_ca_signs_hosts_alone() -> None:
+def test_the_ca_signs_only_hosts() -> None:
     made = authority(NOW).certificate
     constraints = made.extensions.get_extension_for_class(x509.BasicConstraints)
     assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (
@@ -170,7 +170,7 @@ def test_a_certificate_stays_until_a_third_of_its_time_is_left() -> None:
     assert leaf(renewed).not_valid_after_utc < later < leaf(issue(later)).not_valid_after_utc
 
 
-def test_another_name_another_ca_or_a_torn_file_make_a_new_certificate() -> None:
+def test_a_changed_name_ca_or_file_makes_a_new_certificate() -> None:
     first = host_certificate(authority(NOW), "spark-1", NAMES, NOW)
     named = host_certificate(authority(NOW), "spark-1", (*NAMES, "10.0.0.9"), NOW)
     assert set(subject_names(leaf(named))) == {*NAMES, "10.0.0.9"}
@@ -264,7 +264,7 @@ def test_the_address_verifies_each_replica_by_its_name() -> None:
     assert lines[1][6:] == []
 
 
-def test_the_private_key_is_shown_nowhere() -> None:
+def test_no_text_shows_the_private_key() -> None:
     result = proxies({"services": BEHIND, "tls": "own"})
     assert result.tls
     for shown in (repr(result), repr(result.tls_files), render_proxies(result).config):

@@ -77,7 +77,7 @@ def _sparkwright(folder: Path, *arguments: str) -> subprocess.CompletedProcess[s
 WORDS = ("a  b", "$(touch pwned)", "; touch pwned;", "'\"`touch pwned`", "--privileged", "")
 
 
-def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
+def test_arguments_of_a_command_reach_the_container_unchanged(site: Path) -> None:
     _program(site, "ssh", SSH)
     _program(site, "sudo", SUDO)
     done = _sparkwright(site, "shell", "--host", "spark-1", "--", "echo", *WORDS)
@@ -136,7 +136,7 @@ def test_a_followed_log_sends_no_control_sequences(
     assert "Connection closed \\x1b[2J" in done.stderr
 
 
-def test_a_hosts_own_text_is_run_by_no_shell() -> None:
+def test_no_shell_runs_a_hosts_own_text() -> None:
     arguments = journalctl({"sparkwright-qwen36.service": "qwen36"}, "$(touch pwned)")
     assert arguments[-2:] == ["--lines=0", "--unit=sparkwright-qwen36.service"]
     arguments = journalctl({"sparkwright-qwen36.service": "qwen36"}, "s=0a;i=1f")

@@ -144,7 +144,7 @@ def test_credentials_do_not_follow_a_redirect_to_another_server(source: str) -> 
 
 
 @cases("ip", "depth")
-def test_addresses_are_judged_by_how_far_in_the_network_they_are(ip: str, depth: int) -> None:
+def test_the_depth_of_an_address_depends_on_its_network(ip: str, depth: int) -> None:
     assert queries._depth(ip) == depth
 
 
@@ -183,7 +183,7 @@ def test_a_server_of_the_internet_redirects_only_to_named_private_servers(
         assert ("private_servers" in str(error.value)) is ip.startswith("10.")
 
 
-def test_https_does_not_lead_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_is_not_redirected_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = dt.datetime.now(dt.UTC)
     signer = authority(now, tmp_path / "ca")
     tls = served(host_certificate(signer, "server", ("127.0.0.1",), now), tmp_path)
@@ -206,7 +206,7 @@ def test_https_does_not_lead_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert asked == []
 
 
-def test_an_account_of_an_address_goes_to_its_server_alone() -> None:
+def test_an_account_in_an_address_is_sent_to_its_server() -> None:
     asked: list[tuple[str, str | None]] = []
     references = b"0" * 40 + b"\trefs/heads/main\n"
     with listening(Answers, answer=(200, references, {}), asked=asked) as port:

@@ -87,7 +87,7 @@ def everything(hosts: Hosts) -> set[str]:
 # --- Files -------------------------------------------------------------------------------------
 
 
-def test_keys_are_made_for_their_owner_alone(site: Path) -> None:
+def test_only_the_owner_can_read_new_keys(site: Path) -> None:
     result = keys()
     values = [key.value for some in result.clients.values() for key in some]
     assert list(result.clients) == ["default", "openclaw", "laptop"]

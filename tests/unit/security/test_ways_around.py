@@ -61,7 +61,7 @@ def test_an_argument_without_a_name_is_refused(name: str) -> None:
 
 
 @cases("services", "data", "message")
-def test_a_port_of_the_hosts_own_is_not_taken(
+def test_a_port_that_the_host_needs_is_refused(
     services: dict[str, Any], data: dict[str, Any], message: str
 ) -> None:
     (problem,) = _problems(services={"s": {"recipe": RECIPE, **services}}, **data)

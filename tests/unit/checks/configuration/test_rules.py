@@ -59,7 +59,7 @@ def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any
 
 
 @pytest.mark.parametrize("rule", BREAKS)
-def test_a_rule_reports_its_mistake_alone(rule: str) -> None:
+def test_each_rule_reports_its_mistake(rule: str) -> None:
     recipe, settings, key = BREAKS[rule].values()
     result = _broken(recipe, settings)
     assert rule in result, result
@@ -72,7 +72,7 @@ def test_a_rule_reports_its_mistake_alone(rule: str) -> None:
     assert rule not in _broken(recipe, {})
 
 
-def test_a_name_of_quantization_that_vllm_replaces_passes_for_modelopts_weights_alone() -> None:
+def test_a_name_of_quantization_that_vllm_replaces_passes_only_for_modelopt_weights() -> None:
     settings = {"arguments": {"quantization": "fp4"}}
     assert not _broken("qwen36-27b-mtp-nvfp4kv", settings)
     assert "quantization-format" in _broken(HERETIC, settings)
@@ -133,7 +133,7 @@ def test_every_rule_has_a_test() -> None:
     assert not set(BREAKS) & ELSEWHERE
 
 
-def test_ids_are_unique() -> None:
+def test_ids_of_rules_are_unique() -> None:
     shared = set(PARSER.judgement("").ids)
     ids = [id_ for id_ in RULES.ids if id_ not in shared] + list(all_issues(catalog()))
     issues = [i for image in catalog().images.values() for i in image.issues]

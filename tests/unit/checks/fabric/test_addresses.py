@@ -70,7 +70,7 @@ def test_a_rings_pings_go_to_the_neighbour_of_the_cable() -> None:
     ]  # fmt: skip
 
 
-def test_at_a_switch_every_host_pings_every_other() -> None:
+def test_every_host_at_a_switch_pings_every_other_host() -> None:
     wanted = FabricAddresses(shape="switch", hosts=("a", "b", "c", "d"), network="10.9.0.0/24")
     given = addresses_of(wanted, "b", host(1))
     assert [item.address for item in given] == ["10.9.0.12/24", "10.9.1.12/24"]

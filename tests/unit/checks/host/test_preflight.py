@@ -117,7 +117,7 @@ def test_bytes_of_an_interrupted_download_need_no_further_disk_space() -> None:
     assert [f.id for f in judge(want, resumed, NOW)] == []
 
 
-def test_a_new_releases_kv_cache_needs_room_beside_those_of_kept_releases() -> None:
+def test_a_new_kv_cache_needs_room_beside_the_kv_caches_of_kept_releases() -> None:
     offload = {"gib": 50, "disk": "/mnt/fast"}
     want = wanted(plan({"qwen36": {**SPARK["qwen36"], "kv_offload": offload}}))
     (path,) = (own.offload_directory for own in want.plan.services)

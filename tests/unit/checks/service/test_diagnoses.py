@@ -185,7 +185,7 @@ def test_smoke_tests_and_health_checks_do_not_count_as_clients_answers() -> None
 
 
 @cases("name", "cure")
-def test_a_finding_names_the_remedy_of_users(name: str, cure: str) -> None:
+def test_a_finding_names_the_remedy_that_users_found(name: str, cure: str) -> None:
     (finding,) = diagnose("spark-1", _ill(name))
     assert cure in f"{finding.reason} {finding.remedy}"
 
@@ -230,7 +230,7 @@ def test_log_lines_of_our_own_tests_have_no_finding(name: str, client: str) -> N
 
 
 @pytest.mark.parametrize("name", sorted({*ILL, "stuck-collective"}))
-def test_a_fault_causes_its_finding_alone(name: str) -> None:
+def test_a_fault_causes_only_its_finding(name: str) -> None:
     result = diagnose("spark-1", _ill(name))
     assert [item.id for item in result] == [name]
     (entry,) = result

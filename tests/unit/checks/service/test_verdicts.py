@@ -98,12 +98,12 @@ def test_a_day_without_trouble_has_no_finding() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ILL))
-def test_a_fault_causes_its_finding_alone(name: str) -> None:
+def test_a_fault_causes_only_its_finding(name: str) -> None:
     samples, severity = ILL[name]
     assert judged(samples) == [(name, severity)]
 
 
-def test_the_doctor_recognizes_every_name() -> None:
+def test_the_doctor_explains_every_verdict() -> None:
     """Each verdict of the watch has an explanation in `sparkwright doctor`."""
     assert set(ILL) <= set(CHECKS.texts)
 

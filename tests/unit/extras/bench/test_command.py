@@ -224,7 +224,7 @@ def test_acceptance_is_the_change_of_the_counters_and_absent_without_speculation
     assert run.acceptances({}) == run.acceptances(dict.fromkeys(counted, 0.0)) == {}
 
 
-def test_a_phase_without_answers_has_errors_alone() -> None:
+def test_a_phase_without_answers_has_only_errors() -> None:
     result = cell(EIGHT, report={}, errors=18)
     assert (result.requests, result.errors, result.prompt_tokens, result.measures) == (0, 18, 0, {})
 

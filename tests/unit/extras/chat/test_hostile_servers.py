@@ -74,7 +74,7 @@ def test_a_redirect_gets_no_key(site: Path, model: Model) -> None:
     assert other.seen == []
 
 
-def test_neither_a_proxy_of_the_environment_nor_netrc_is_used(site: Path, model: Model) -> None:
+def test_chat_uses_no_proxy_of_the_environment_and_no_netrc(site: Path, model: Model) -> None:
     netrc = Path(environment(site)["HOME"], ".netrc")
     netrc.write_text("machine 127.0.0.1 login a password b\n")
     netrc.chmod(0o600)

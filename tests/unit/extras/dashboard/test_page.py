@@ -233,7 +233,7 @@ def test_an_inventory_selects_the_hosts_and_names_undeployed_services() -> None:
     assert times == sorted(times, reverse=True)
 
 
-def test_versions_stand_side_by_side() -> None:
+def test_versions_are_shown_side_by_side() -> None:
     drivers = [(v.value, v.hosts) for v in page().versions if v.component == "driver"]
     assert drivers == [("580.142", ("spark-2",)), ("580.95.05", ("rtx-1", "spark-1"))]
 

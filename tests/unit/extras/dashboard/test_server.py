@@ -237,7 +237,7 @@ def test_a_fault_of_the_site_is_shown_without_a_traceback(fleet: Fleet) -> None:
     )
 
 
-def test_rates_are_of_the_last_hour_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_cover_only_the_last_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ring: list[Any] = [{"at": 60.0 * n, "services": {"a": {"metrics": {"generated": 600 * n}}}}
             for n in range(100)]  # fmt: skip
     file = tmp_path / "watch.json"

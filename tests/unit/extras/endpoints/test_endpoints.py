@@ -203,7 +203,7 @@ def test_a_name_of_different_models_is_reported() -> None:
 
 
 @pytest.mark.parametrize("form", list(FORMATS))
-def test_no_format_ever_holds_a_key(form: str, tmp_path: Path, checkout: Path) -> None:
+def test_no_format_contains_a_key(form: str, tmp_path: Path, checkout: Path) -> None:
     file = tmp_path / "key"
     file.write_text(SECRET)
     file.chmod(0o600)
@@ -227,7 +227,7 @@ def test_shipped_advice_is_for_names_that_are_served() -> None:
         assert set(recipe.aliases) <= set(recipe.served_names), recipe.name
 
 
-def test_clients_of_a_cluster_get_its_head_alone() -> None:
+def test_clients_of_a_cluster_get_only_its_head() -> None:
     hosts = {"spark-1": fleets.data(), "spark-2": fleets.data()}
     exported = export(fleets.planned(hosts).or_raise())
     assert [endpoint.host for endpoint in exported.endpoints] == ["spark-1"]

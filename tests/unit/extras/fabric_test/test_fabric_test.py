@@ -85,7 +85,7 @@ def test_half_the_rate_is_a_failure_except_in_a_ring(gbits: float, gbytes: float
     assert measured(92.6, _gathered(11.0), ring(3)).well
 
 
-def test_silence_and_faults_are_failures() -> None:
+def test_silent_hosts_and_faults_fail_the_test() -> None:
     fabric, steps = planned(pair())
     ping = Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, fault="message too long")
     gather = Measurement("all-gather", fault="NCCL WARN Call to ibv_modify_qp failed")
@@ -98,7 +98,7 @@ def test_silence_and_faults_are_failures() -> None:
     ]  # fmt: skip
 
 
-def test_without_a_gpu_the_rate_proves_nothing() -> None:
+def test_a_rate_without_a_gpu_is_not_judged() -> None:
     last = measured(92.6, _gathered(0.4, "gloo"), pair()).measures[-1]
     assert (last.verdict, last.output) == (SKIPPED, "over gloo, not nccl: no GPU")
 
@@ -151,7 +151,7 @@ def test_faults_and_slow_links_are_reported_at_once(monkeypatch: pytest.MonkeyPa
     assert done.output.count("failed") == 2  # one rate for each twin
 
 
-def test_a_look_measures_nothing_and_hosts_without_a_connectx_are_refused(
+def test_the_option_look_measures_nothing_and_hosts_without_a_connectx_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = _answering(monkeypatch, pair())

@@ -57,7 +57,7 @@ def test_a_silent_host_is_the_only_finding_of_that_host() -> None:
     assert unknown == {"spark-2"}
 
 
-def test_a_host_under_work_is_not_reported() -> None:
+def test_a_host_with_a_running_change_is_not_reported() -> None:
     lock = {"by": "ann@laptop", "since": NOW - 60}
     assert current({"a": host(WEDGE, lock=lock)}) == ([], frozenset("a"))
     assert current({"a": host(WEDGE, switch={"step": "stopped"})}) == ([], frozenset("a"))
