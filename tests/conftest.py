@@ -72,7 +72,7 @@ def pytest_configure() -> None:
 
 def _read_the_shipped_catalog_once() -> None:
     """The catalog's hundred files are the same for all tests, and their entries are frozen; each
-    test has tables of its own. If a test has files of its own, all entries are made again.
+    test has its own tables. If a test adds files, all entries are read again.
     """
     whole, load = ParsedFiles.load, reader.load_catalog
     parsed, shipped = cache(partial(whole, ParsedFiles())), cache(partial(load, [_SHIPPED]))

@@ -36,7 +36,7 @@ def serve(folder: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> No
 
 
 def containers(seen: list[dict[str, Any]], info: dict[str, Any]) -> Answers:
-    """A Docker with these containers, as ``docker inspect`` has them."""
+    """A Docker with these containers, in the form of ``docker inspect``."""
 
     def answer(path: str) -> Any:
         if path == "/info":

@@ -1,8 +1,8 @@
 """Commands as separate processes, forked off a process that has imported their modules.
 
-Like a started program, a command has its own files, folder, environment, and exit of Python; it
-saves the imports, two thirds of a short command. Tests of a command's imports start it as a
-program.
+Like a started program, a command has its own files, folder, environment, and exit of Python; a fork
+saves the imports, which take two thirds of a short command's time. Tests of a command's imports
+start the command as a program.
 """
 
 import atexit

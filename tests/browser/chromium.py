@@ -15,7 +15,8 @@ Scheme = Literal["light", "dark"]
 #: Names of the program in distributions.
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SCHEMES = {"dark": 0, "light": 1}
-#: Script for a copy of the page: reports requests, elements beyond the edge, and unreadable texts.
+#: Script for a copy of the page, which reports requests, elements beyond the edge, and unreadable
+#: texts.
 _PROBE = Path(__file__).with_name("probe.js")
 #: The page's own policy, and a policy that lets the probe run but still blocks all requests.
 _POLICY, _PROBING = "default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';"
@@ -26,9 +27,9 @@ class Look:
     """Observations of a page in the browser.
 
     Attributes:
-        width, scroll_width: width of its window and of its contents, in CSS pixels.
-        height: height of its contents.
-        sticking_out: elements that end beyond the window.
+        width, scroll_width: width of the page's window and of its contents, in CSS pixels.
+        height: height of the page's contents.
+        sticking_out: elements that extend beyond the window.
         scrolling: tables that are wider than the window, and scroll separately.
         squeezed: texts with about one letter in a line.
         faint: texts whose contrast is below WCAG's 4.5.

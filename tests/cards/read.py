@@ -2,7 +2,7 @@
 
 The cards themselves are not in this repository. ``python -m tests.cards.read DIRECTORY`` reads the
 cards from there and writes figures.yaml and tables.yaml beside this file: the numbers of each
-section and the cells of each table, and no sentence.
+section and the cells of each table, without sentences.
 """
 
 import re
@@ -176,7 +176,7 @@ def compared() -> dict[str, Any]:
 
 
 def cells(directory: Path) -> list[dict[str, Any]]:
-    """Contents of tables.yaml: figures; of names and versions the first two columns."""
+    """Contents of tables.yaml: figures, and the first two columns of names and versions."""
     kept = {tuple(item["at"]): item for item in compared()["tables"] if "because" not in item}
     result = []
     for table in all_tables(directory):

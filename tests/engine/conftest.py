@@ -1,4 +1,4 @@
-"""The engine as the recipe starts it on a host: words, variables, mounts and key are rendered."""
+"""The engine with the rendered arguments, variables, mounts and key of a host."""
 
 import contextlib
 import json
@@ -145,14 +145,14 @@ class Running:
 def running(
     engine: build.Engine, rendered: Rendered, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    """vLLM with the rendered words and variables, until it is healthy."""
+    """Start vLLM with the rendered arguments and variables; wait until it is healthy."""
     with started(tmp_path_factory.mktemp("engine"), engine, rendered) as running:
         yield running
 
 
 @contextlib.contextmanager
 def started(path: Path, engine: build.Engine, rendered: Rendered) -> Iterator[Running]:
-    """An engine with the rendered words and variables, until it is healthy."""
+    """Start an engine with the rendered arguments and variables; wait until it is healthy."""
     secrets, log = path / "secrets.env", path / "log"
     secrets.write_text(f"{rendered.own.key_variable}={KEY}\n")
     sockets = path / "sockets"

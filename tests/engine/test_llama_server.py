@@ -45,9 +45,7 @@ done </models/lab
 
 @pytest.fixture(scope="module")
 def llama() -> build.Engine:
-    """The engine's tree belongs to its build alone and is small: the lab need not be held
-    meanwhile.
-    """
+    """Only the build uses the engine's small tree, so that a test needs no hold of the lab."""
     return build.ensure(LLAMA_SERVER)
 
 
@@ -55,7 +53,7 @@ def llama() -> build.Engine:
 def server(
     llama: build.Engine, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Running]:
-    """llama-server with a recipe of the lab, until it is healthy."""
+    """Start llama-server with a recipe of the lab; wait until it is healthy."""
     site = tmp_path_factory.mktemp("site")
     rendered = render(site, llama, recipe=request.param, hardening="strict")
     with started(tmp_path_factory.mktemp("engine"), llama, rendered) as running:

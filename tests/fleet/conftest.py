@@ -16,7 +16,7 @@ from tests.fleet.site import ROOT, Site, bare, hub, ssh
 from tests.held import held_for_tests
 from tests.install.conftest import user, wheel
 
-#: Fixtures of a user with nothing but the wheel.
+#: Fixtures of a user who has only the wheel.
 __all__ = ["user", "wheel"]
 #: A separate command runs series of faults, which take longer than users wait.
 FAULTS = (
@@ -62,7 +62,7 @@ def fleet() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def site(fleet: None, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """A user's checkout of the project, with state of its own."""
+    """A user's checkout of the project, with its own state."""
     return Site(tmp_path_factory.mktemp("site"))
 
 
@@ -77,7 +77,7 @@ def converged(site: Site) -> Site:
 
 @pytest.fixture(scope="module")
 def alone(site: Site) -> Iterator[Site]:
-    """One host for tests of fetching; its image is already there."""
+    """One host for tests of fetching, which already has the image."""
     site.power_on()
     site.repair()
     bare(HOST)

@@ -55,12 +55,12 @@ class Run:
 
     @property
     def changed(self) -> set[str]:
-        """Hosts on which anything was changed."""
+        """Hosts with at least one change."""
         return {row["host"] for row in self.record["hosts"] if row["changes"]}
 
 
 class Site:
-    """A checkout with an API key and records of its own."""
+    """A checkout with its own API key and records."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -97,7 +97,7 @@ class Site:
         return [str(PYINFRA), *arguments, inventory, deploy]
 
     def only_fetching(self) -> str:
-        """A deploy file of the user's own: everything up to the services."""
+        """A user's own deploy file, with all steps up to the services."""
         text = (ROOT / "deploy.py").read_text()
         lines = [line for line in text.splitlines() if line not in ("serving()", "smoke()")]
         (self.folder / "fetch-deploy.py").write_text("\n".join(lines))
@@ -179,7 +179,7 @@ class Site:
         shutil.copy(ROOT / file, self.folder / file)
 
     def repair(self) -> None:
-        """Undo the remains of a failed test in settings and machines."""
+        """Undo the changes of a failed test to settings and machines."""
         self.reset()
         for name in MACHINES:
             self.gpu(name)

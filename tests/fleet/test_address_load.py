@@ -58,7 +58,7 @@ KEYS = {
 
 @pytest.fixture(scope="module")
 def address(site: Site) -> Iterator[Site]:
-    """Three models on two hosts behind the address of a third; one of them sleeps."""
+    """Three models on two hosts behind the address of a third host; one model sleeps."""
     site.power_on()
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()

@@ -1,6 +1,6 @@
 """Faults between the steps of a switch over two hosts: both end with one release that answers.
 
-The engine is the lab's fake for vLLM, which joins and loses ranks as the real vLLM was observed to
+The engine is the lab's fake for vLLM, which joins and loses ranks like the observed vLLM
 (lab/serving/fake_vllm/rank_link.py); test_cluster.py runs the real vLLM.
 """
 
@@ -59,7 +59,7 @@ def test_a_power_cut_at_each_step_leaves_both_with_one_release(
     run.send_signal(signal.SIGKILL)
     run.wait()
     machines.cut_power(MACHINES[dark])
-    if dark == HEAD:  # a held step on the disk of a host without power is released there
+    if dark == HEAD:  # releases the held step on the disk of a host without power
         upper = MACHINES[HEAD].home / "upper" / PLACE.removeprefix("/")
         (upper / f"hold-{held}").unlink(missing_ok=True)
     else:

@@ -116,7 +116,7 @@ def page(site: Site) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def tab(page: Page) -> Iterator[Tab]:
     """The same page in a browser as wide as a phone, which records every text of the roll-out, also
-    when the page is reloaded.
+    after a reload.
     """
     with opened() as tab:
         tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORDER)

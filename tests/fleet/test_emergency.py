@@ -122,7 +122,7 @@ def test_a_missing_ssh_key_fails_only_its_host(broken: Site) -> None:
 
 
 def test_removal_needs_no_plan(broken: Site) -> None:
-    """`remove` takes nothing that is not sparkwright's, whatever the host's state names."""
+    """`remove` deletes only files of sparkwright, even if the host's state names other files."""
     broken.reset()
     (broken.folder / "group_data/sparks.py").write_text("services = servces\n")
     ssh("rtx-1", "sudo mkdir -p /home/mine && sudo touch /home/mine/kept"

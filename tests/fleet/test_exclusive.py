@@ -75,7 +75,7 @@ def only(name: str) -> dict[str, int]:
 
 
 def running() -> set[str]:
-    """The members that run, by Docker."""
+    """The running members of the group, according to Docker."""
     names = ssh(HOST, "docker ps --format '{{.Names}}'").split()
     return {name.removeprefix("sparkwright-") for name in names} & set(PORTS)
 
@@ -152,7 +152,7 @@ def test_the_calendar_switches_the_services_of_a_group(evening: Evening) -> None
     until(unlocked, "its lock is let go", 30)
     assert "calendar@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     assert evening.deploy(schedule={"writer": "..".join(times)}).changed == set()
-    assert evening.deploy().changed == {HOST}  # the timer is removed with the setting
+    assert evening.deploy().changed == {HOST}  # the deploy removes the timer with the setting
     ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-schedule.timer")
 
 

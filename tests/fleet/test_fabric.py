@@ -1,4 +1,4 @@
-"""Two Sparks joined by a fake cable: judged, given addresses, measured, and restored."""
+"""Two Sparks joined by a fake cable: findings, new addresses, measurements, and removal."""
 
 import json
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def cabled(site: Site) -> Iterator[Site]:
 
 
 def addresses(host: str) -> list[str]:
-    """A rail's IPv4 addresses, by the kernel."""
+    """A rail's IPv4 addresses in the kernel."""
     (shown,) = json.loads(inside(host, "ip", "-j", "addr", "show", "dev", RAIL))
     return [item["local"] for item in shown["addr_info"] if item["family"] == "inet"]
 

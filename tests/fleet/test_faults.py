@@ -1,4 +1,4 @@
-"""Hosts that are faulty, die, or are half deployed: each is reported, and repaired by a run."""
+"""Runs report and repair hosts that are faulty, die, or are half deployed."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""Faults of downloads: each ends converged or with one clear error, never with a bad file."""
+"""Faults of downloads: each fetch ends with good files or with one clear error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -96,7 +96,7 @@ def test_every_block_of_the_first_week_runs(week: Shell) -> None:
 
 @pytest.mark.timeout(900)
 def test_every_block_of_the_ten_tasks_runs(week: Shell) -> None:
-    """A folder like the first week's, beside a serving Spark."""
+    """A folder as in the first week, beside a serving Spark."""
     first = [block for block in blocks(PAGE.read_text()) if block.title.startswith("Monday")]
     for block in first[:3]:
         week.run(block, 400)

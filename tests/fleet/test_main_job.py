@@ -1,4 +1,4 @@
-"""The main job, end to end, in a user's order: look, deploy, deploy again, change."""
+"""The main job, end to end, in a user's order: a dry run, a deploy, a second deploy, a change."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A model by its repository's name alone: from an empty host to an answer, and removed again."""
+"""A model named only by its repository: deployed on an empty host, asked, and removed."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A role of the user's own beside sparkwright's, exactly as docs/writing-a-role.md shows it."""
+"""A user's own role beside sparkwright's roles, exactly as in docs/writing-a-role.md."""
 
 import json
 import re

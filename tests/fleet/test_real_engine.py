@@ -155,7 +155,7 @@ def test_an_adapter_answers_under_its_own_name(engine: Site) -> None:
 
 
 def _answer(name: str) -> str:
-    """The answer of the engine itself to a prompt, under a name."""
+    """The engine's own answer to a prompt for a served name."""
     body = json.dumps({"model": name, "prompt": "Hello", "max_tokens": 8, "temperature": 0})
     home = "/opt/sparkwright/services/tiny"
     socket = "/run/sparkwright-engines/tiny/http.sock"

@@ -1,4 +1,4 @@
-"""Every recipe of the catalog, from bare settings to answered requests, one after the other.
+"""Every recipe of the catalog, one after the other, from bare settings to answered requests.
 
 Each recipe is the only service of a host, so that it also replaces another recipe's release.
 """

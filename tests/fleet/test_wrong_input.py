@@ -1,4 +1,4 @@
-"""Wrong input gives one clear message before any host is touched, and never a traceback."""
+"""Wrong input causes one clear message before any host is touched, without a traceback."""
 
 import re
 from collections.abc import Callable
@@ -99,7 +99,7 @@ def test_the_example_inventory_fails_only_at_the_connection(site: Site) -> None:
         "hub_endpoint=http://10.213.77.2:8880",
     ]
     arguments = [word for text in mirror for word in ("--data", text)]
-    # A name outside this machine's network, in any network.
+    # A name that exists in no network.
     text = (site.folder / "inventory/lab.py").read_text()
     nobody = re.sub(r'"((spark|rtx)-\d)"(?=[],])', r'("\1", {"ssh_hostname": "\1.invalid"})', text)
     site.edit("inventory/lab.py", text, nobody)

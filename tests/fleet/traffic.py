@@ -36,7 +36,7 @@ class Load:
         context: verification of https; None for http.
         model: model name in requests.
         answers: usage of each complete answer, if streams report it.
-        streams: whether half of the workers ask for streams now.
+        streams: whether half of the workers currently request streams.
     """
 
     address: str

@@ -59,7 +59,7 @@ def run(folder: Path, *arguments: str, outputs: Iterable[str] = ()) -> Result:
     """Run a command in a site, and assert the rules of every command.
 
     Args:
-        outputs: paths of the site that it may write.
+        outputs: paths of the site that the command may write.
     """
     before = contents(folder.parent)
     began, waiting = time.process_time(), time.monotonic()

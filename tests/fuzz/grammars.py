@@ -46,7 +46,7 @@ _LINES = st.sampled_from(
 
 
 def _file(lines: st.SearchStrategy[list[str]]) -> st.SearchStrategy[bytes]:
-    """A file of these lines, sometimes in an encoding that it can't have."""
+    """A file of these lines, sometimes in an encoding that no such file may have."""
     encoded = lines.map(lambda item: "\n".join(item).encode("utf-8", "surrogatepass"))
     odd = lines.map(lambda item: "\n".join([*item, "# é"]).encode("latin-1", "replace"))
     marked = encoded.map(lambda data: b"\xef\xbb\xbf" + data)
@@ -171,7 +171,7 @@ command_line = st.tuples(
 ).map(lambda pair: (pair[0], *(word.replace("\0", "") for word in pair[1])))
 _UP_WORDS = st.sampled_from(_DATA["UP_WORDS"])
 _UP_OPTIONS = st.sampled_from(_DATA["UP_OPTIONS"])
-#: Boxes to log in to, and options around them; most of them are plausible.
+#: Boxes for a login, and options; most values are plausible.
 up = st.tuples(
     st.lists(st.one_of(*[st.sampled_from(_DATA["BOXES"])] * 5, _WORDS), min_size=1, max_size=3),
     st.lists(st.one_of(*[_UP_OPTIONS] * 5, st.lists(_UP_WORDS, max_size=2)), max_size=2),

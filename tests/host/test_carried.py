@@ -1,5 +1,5 @@
-"""Transport of programs to a host, by standard input and by argument, on every supported Python;
-requests and answers as JSON and back, with the real dataclasses and with the hosts' own.
+"""Programs sent to a host by standard input or as an argument, on every supported Python; requests
+and answers as JSON, with the standard and the hosts' dataclasses.
 """
 
 import ast
@@ -49,7 +49,7 @@ PYTHONS = sorted(
     }
     | {sys.executable}
 )
-#: Loads the sent modules and calls nothing.
+#: Program that loads the sent modules and calls no function.
 _LOAD = programs.BY_STANDARD_INPUT.replace(
     'json.dumps(call(module.main, payload["request"]))', "str(module.main)"
 )
@@ -105,7 +105,7 @@ def _module(folder: Path, text: str) -> ModuleType:
 
 
 def test_programs_run_on_3_10_and_import_only_host_programs() -> None:
-    """The downloader has libraries of its own, which are sent with it."""
+    """The downloader has its own libraries, which are sent with it."""
     for name in _NAMES:
         tree = ast.parse(programs.source(import_module(name)), feature_version=(3, 10))
         for node in ast.walk(tree):

@@ -61,7 +61,7 @@ class Host:
         return type("Done", (), {"ok": True, "message": ""})()
 
     def haproxy(self, _: str, line: str) -> str:
-        # The mark is written last: a host that can't be drained is in no maintenance.
+        # The mark is written last: a host that can't be drained does not enter maintenance.
         if line != place.SERVERS:
             self.message.append(f"{line}{' (marked)' if self.mark.exists() else ''}")
         return ""
@@ -216,7 +216,7 @@ def test_an_unknown_service_name_reaches_no_command(host: Host, name: str) -> No
 
 
 def test_a_sleeping_service_is_left_asleep_and_refused_by_name(host: Host) -> None:
-    """Two services do not fit at once: another command exchanges them."""
+    """Two services of a group do not fit at once; only `activate` exchanges them."""
     host.group()
     host.running = {"a"}
     for action in (START, RESTART):
@@ -299,7 +299,7 @@ def test_health_sends_no_request_to_a_sleeping_engine(monkeypatch: pytest.Monkey
 
 
 def test_health_marks_the_start_of_serving(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The unit's end reads the mark: a start that served has good caches."""
+    """The unit's stop reads the mark, since a start that served has good caches."""
     config = HealthService("a", "/no.sock", "none", "m", 1.0, health=str(tmp_path / "a.sock"))
     service = health.Service(config, 30.0, {})
     states = iter((False, True))

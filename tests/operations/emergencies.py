@@ -16,7 +16,7 @@ from tests.operations.harness import marked
 from tests.operations.real import INSTANT
 from tests.unit.builders import ROOT, probe
 
-#: Nobody listens there.
+#: No program listens at this address.
 NOBODY = "http://127.0.0.1:9"
 SERVICE = {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000}
 #: Data of every host: a plan that is valid, except for unreachable servers.

@@ -108,7 +108,7 @@ def _preflight(**changes: Any) -> tuple[FakeHost, HostRun, bool]:
 
 
 def test_preflight_sets_a_host_in_maintenance_aside() -> None:
-    """Other faults don't matter: a user works on the host."""
+    """Other faults of a host in maintenance are ignored, since a user works on the host."""
     made, item, on = _preflight(maintenance=as_json(MARK), docker=None, switching=True)
     assert not on
     assert made.programs == ["observe"]

@@ -1,5 +1,5 @@
-"""Every command of an emergency, with a broken plan: it uses the hosts' state; a lying host
-fails alone, and a deploy does not start.
+"""Every command of an emergency, with a broken plan: the command uses the hosts' state; only a
+lying host fails, and a deploy does not start.
 """
 
 from pathlib import Path
@@ -37,7 +37,7 @@ USAGE = DiskUsage((MODEL, BARE, STAGE), ())
 
 
 def gate(release: str = "b" * 12, root: str = ROOT, **changes: Any) -> dict[str, Any]:
-    """A release's record in the host's status; with changes of its smoke test."""
+    """A release's record in the host's status, with changes of the release's smoke test."""
     result: dict[str, Any] = encode(kept_service(release, root=root, **changes))
     return result
 

@@ -81,7 +81,7 @@ def test_a_sleeping_service_is_prepared_and_not_started(
 
 
 def test_two_parallel_services_become_a_group() -> None:
-    """``exclusive`` was written to services that run: all but the first are stopped."""
+    """``exclusive`` was added to running services: the run stops all services except the first."""
     result = _host(running(ONE))
     ran = run(result, services.running, SERVICES, ONE.secrets, execute=True)
     assert ran.memory.changes == ["service chat: no start at boot, stop"]

@@ -41,7 +41,7 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
     assert once == f"sudo -n {again}"
     assert again.startswith("python3 -IS -c ")
     assert again.endswith(f" {OBSERVE}")
-    assert len(command) < 2 * 100_000  # an argument holds 128 KiB
+    assert len(command) < 2 * 100_000  # an argument has at most 128 KiB
 
 
 # --- Through pyinfra itself -----------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_each_host_has_a_bar_beside_the_sum(terminal: Terminal) -> None:
     neighbour = FIGURES.replace("the internet", "a neighbour")
     lines = _seen(terminal.message())
     assert lines == [f"[a] {FIGURES}", f"[spark-2] {neighbour}", total]
-    # A finished host is removed; the line of a boot is beside the others' bars.
+    # The line of a finished host disappears; the line of a boot is beside the bars of other hosts.
     shown.remove("a")
     shown.remove("a")
     shown.tell(_host("a"), "chat: compiling for 3 s\x1b[2J", None)
@@ -92,7 +92,7 @@ def test_the_log_pushes_the_bars_down(terminal: Terminal) -> None:
         erased, _, rest = terminal.message().partition("a line of the log\n")
         assert (erased.endswith("\x1b[1A\x1b[2K"), rest) == (True, "")
         assert len(handler.filters) == 1
-        # A command that shows its own progress gets the steps, and hosts log nothing.
+        # A command that shows its own progress gets the steps, and hosts log no line.
         events: list[tuple[str, str]] = []
         shown.notice = lambda *event: events.append(event)
         for _ in range(2):

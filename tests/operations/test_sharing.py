@@ -1,5 +1,5 @@
-"""Sources of each host: decided once for a run, from the observations of all of its hosts; the
-peer server's units, and the owner of its port.
+"""Sources of each host, decided once for a run from the observations of all hosts; the peer
+server's units, and the owner of the server's port.
 """
 
 import json
@@ -239,7 +239,7 @@ def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_por
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """Commands to systemctl; the disk has room for everything."""
+    """Commands to systemctl, on a host with enough room on its disk."""
     asked: list[tuple[str, ...]] = []
 
     def systemctl(*arguments: str) -> Outcome:

@@ -23,7 +23,7 @@ KEY = "sk-of-the-test-0123456789"
 
 
 def written(folder: Path, port: int, address: str = "127.0.0.1", more: str = "") -> Path:
-    """A site whose host "box" serves at a port, with the fleet's key."""
+    """A site whose host "box" serves on a port, with the fleet's key."""
     (folder / "inventory").mkdir(parents=True)
     service = f'{{"recipe": "qwen36-35b-a3b-heretic-dflash", "port": {port}{more}}}'
     (folder / "inventory/lab.py").write_text(

@@ -20,9 +20,9 @@ ENGINE_NAMED = (
     "sparkwright/engines/", "sparkwright/recipes/", "sparkwright/extras/imports/",
     "sparkwright/catalog/", "sparkwright/config/keys.py",
 )  # fmt: skip
-#: YAML files of prose, which may name it too.
+#: YAML files of prose, which may name the default engine, too.
 PROSE = r".*(checks|causes|measures|messages|validation)\.yaml"
-#: Files whose names a tool gives.
+#: Files whose names a tool prescribes.
 GIVEN = (":!*__init__.py", ":!*__main__.py", ":!*conftest.py", ":!*deploy.py")
 
 

@@ -29,9 +29,10 @@ from tests.host.lab.fake_server import KEY, NGRAM, launched, make_model
 #: Loads without a warm-up: the server's histograms hold exactly the measured requests.
 LOADS = (Load(1, 6, 0), Load(4, 12, 0))
 MAX_TOKENS = 48
-#: The client's account of a first token includes the network, its own event loop and the server's
-#: sending; the server's does not. Here the difference is 2 to 25 ms, and grows with the number of
-#: requests at a time on two busy cores: 50 ms is twice that, and a quarter of the measured time.
+#: The client's time to the first token includes the network, the client's event loop and the
+#: server's sending; the server's time does not. Here the difference is 2 to 25 ms, and grows with
+#: the number of simultaneous requests on two busy cores. The limit of 50 ms is twice the largest
+#: difference, and a quarter of the measured time.
 FIRST_TOKEN_OVER = 0.05
 #: Time per token is a difference of two moments of the same stream: transport delays cancel except
 #: the first and last chunk's, some ms of 0.94 s. The observed difference is below 1 %.

@@ -1,5 +1,5 @@
-"""``sparkwright up`` at a terminal: from a box as delivered, with a login by password, a sudo
-that asks and no Docker, to an answer in one command; with interruptions.
+"""``sparkwright up`` at a terminal: one command takes a delivered box, with a login by password, a
+sudo that asks and no Docker, to an answer, also after interruptions.
 """
 
 import os
@@ -82,7 +82,7 @@ def _again(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _untouched(folder: Path) -> None:
-    """The box is unchanged, and no inventory has it."""
+    """Check that the box is unchanged and in no inventory."""
     assert (folder / "inventory/lab.py").read_text() == '"""Mine."""\n'
     _shell("! command -v docker && ! test -e /opt/sparkwright && ! test -e /var/lib/sparkwright")
 
@@ -91,7 +91,7 @@ def _untouched(folder: Path) -> None:
 def test_up_takes_a_new_box_to_an_answer_and_remove_undoes_every_step(
     site: Site, mine: Path
 ) -> None:
-    """The box has a card of 12 GB, and the model is a repository of GGUF files by its name."""
+    """The box has a card of 12 GB, and the model is named by its repository of GGUF files."""
     site.gpu(BARE.name, kind="rtx5070")
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
     inside(BARE.name, "systemd-run", "--unit=eyes", "sh", "-c", f"{watch} > /root/seen 2>/dev/null")
@@ -190,7 +190,7 @@ def test_a_jump_host_has_a_password_of_its_own(mine: Path) -> None:
         inside(HOSTS[0].name, "tar", "-xPf", "/root/kept.tar")
 
 
-#: The box's progress when the laptop is closed.
+#: Progress of the box at the moment when the laptop is closed.
 MOMENTS = {
     "packages are installed": "pgrep -x dpkg",
     "weights are on their way": "test -e /opt/models",

@@ -22,7 +22,7 @@ ATTACKS = {
     "the models": "open('/models/qwen36/planted', 'w')",
     "the key's file": "open('/run/secrets/engine.env', 'a')",
 }
-#: Threads count like processes, and cost less.
+#: Threads count like processes, and need less memory.
 FORK_BOMB = """
 import threading, time
 threading.stack_size(65536)
@@ -197,7 +197,7 @@ def test_without_a_proxy_only_the_published_port_is_reached(site: Site) -> None:
     script = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 3)"
     connect = f"python3 -c '{script}'"
     try:
-        ssh(HOST, f"sudo {connect} {at} 29999")  # it is there
+        ssh(HOST, f"sudo {connect} {at} 29999")  # the port is open on its host
         for where, user in ((HOST, "sudo -u nobody "), ("spark-2", "")):
             for port in (29999, 8000):
                 out = ssh(where, f"{user}{connect} {at} {port} 2>&1; echo ended $?")

@@ -130,7 +130,7 @@ def test_the_right_key_opens_the_clients_routes(proxied: Site) -> None:
 
 
 def test_vllm_itself_leaves_routes_open(proxied: Site) -> None:
-    """On the host, past the proxy, the routes answer without a key: the reason for the proxy."""
+    """Without the proxy, the routes would answer a user of the host without a key."""
     for path in OPEN:
         body = f"-H 'Content-Type: application/json' -d '{json.dumps(ASK['/tokenize'])}'"
         arguments = body if path in ("/invocations", "/tokenize") else ""
@@ -152,7 +152,7 @@ def test_a_reachable_service_without_a_proxy_is_refused(proxied: Site) -> None:
 
 
 def test_the_smoke_test_finds_a_proxy_without_access_control(proxied: Site) -> None:
-    """HAProxy's own line that requires the key is removed on the host."""
+    """The test removes HAProxy's line that requires the key."""
     config = "/opt/sparkwright/gateway/haproxy.cfg"
     template = "templates/gateway/haproxy.cfg.j2"
     text = (proxied.folder / template).read_text()

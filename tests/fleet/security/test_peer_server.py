@@ -12,7 +12,7 @@ PORT = 18650
 
 @pytest.fixture(scope="module")
 def seed(site: Site) -> Iterator[str]:
-    """A host whose peer server runs: it has pulled an image, which Docker took from it."""
+    """A host whose peer server runs, since Docker has pulled an image through this server."""
     all_bare(site)
     site.deploy(refused={"hopper-1"}, deploy=site.only_fetching())
     yield next(host for host in GOOD if _unit(host))

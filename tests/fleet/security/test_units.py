@@ -1,4 +1,4 @@
-"""Units on a host, by that host's own systemd: each unit is sandboxed, and still works."""
+"""Units on a host, judged by the host's systemd: each unit is sandboxed, and still works."""
 
 import json
 import re

@@ -132,12 +132,12 @@ def test_the_inspection_does_not_change_this_machine() -> None:
 
 
 class Apt:
-    """A host's packages, and the commands run."""
+    """A host's packages, and the commands that were run."""
 
     def __init__(self) -> None:
         self.installed = {"bash", "curl"}
         self.ran: list[tuple[str, ...]] = []
-        #: Packages that are removed with a package; and packages that only came with it.
+        #: Packages that depend on a removed package, and packages that were only installed for it.
         self.needed_by: dict[str, set[str]] = {}
         self.brought: dict[str, set[str]] = {}
         self.fails: tuple[str, ...] = ()
@@ -209,9 +209,7 @@ def test_the_original_state_is_recorded_once(apt: Apt, tmp_path: Path) -> None:
 
 
 def test_the_oldest_state_is_restored_last(apt: Apt) -> None:
-    """A port that was added later is closed, too; swappiness gets its value from before the
-    first time.
-    """
+    """A port that was added later is closed, too; swappiness gets its original value."""
     step("firewall", commands=(("ufw", "8000"),))
     step("firewall", commands=(("ufw", "8001"),))
     step("swap", commands=(("sysctl", "60"),))

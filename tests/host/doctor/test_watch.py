@@ -31,7 +31,7 @@ def run_of(**data: Any) -> Desired:
 
 
 def files_of(desired: Desired) -> dict[str, tuple[str, int]]:
-    """Every file of its watch: text and mode, by path."""
+    """Every file of a host's watch: text and mode, by path."""
     return operation.files_of(watch_of(desired.plan, desired.services))
 
 

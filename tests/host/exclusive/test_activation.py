@@ -1,4 +1,4 @@
-"""A member of a group started in place of another: the transaction of both, its preconditions,
+"""Activation of a group's member in place of another member: the transaction, its preconditions,
 and the calendar of a host, which activates members unattended.
 """
 

@@ -1,6 +1,4 @@
-"""A service without requests is stopped, by a real HAProxy's count, and the next request starts
-it.
-"""
+"""A service for which a real HAProxy counts no requests is stopped; the next request starts it."""
 
 import threading
 from collections import Counter

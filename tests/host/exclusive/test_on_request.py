@@ -163,7 +163,7 @@ def test_a_clients_header_selects_no_other_service(night: Waking) -> None:
 
 
 def test_two_clients_do_not_displace_each_others_service(night: Waking) -> None:
-    """Flapping: each start costs minutes, in which no request is served."""
+    """Frequent changes are limited, since each start takes minutes without an answered request."""
     night.go.set()
     assert night.proxy.post(CHAT).status == 200
     night.say(stay_seconds=600)

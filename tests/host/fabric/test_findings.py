@@ -130,7 +130,7 @@ def test_a_pair_in_different_ports_is_reported(look: Look) -> None:
 
 def test_a_ring_with_equal_ports_is_reported(look: Look) -> None:
     item, two, three = ring(3)
-    # The cable between the first two in port 0 of both.
+    # The cable between the first two Sparks is in port 0 of both.
     for spark, far in ((item, two), (two, item)):
         for twin in (0, 1):
             spark.ports[0, twin].sees = (far.mac(0, twin),)

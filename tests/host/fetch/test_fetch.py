@@ -33,7 +33,7 @@ def test_every_file_is_fetched_and_verified(fetch: Fetch, downloader: str) -> No
     assert "hf_transfer ended" not in output
     named = "hf_transfer and plain HTTP" if downloader == "hf_transfer" else "plain HTTP"
     assert f"/s) by {named}, 0 B kept" in output
-    # hf_transfer sends no User-Agent of sparkwright's: it really moved the large files, and only on
+    # Only sparkwright sends its User-Agent, so hf_transfer moved the large files, and only on
     # request.
     fetched_by = {
         hit.headers.get("user-agent")
@@ -51,8 +51,8 @@ def test_every_file_is_fetched_and_verified(fetch: Fetch, downloader: str) -> No
 
 
 def test_hf_transfer_starts_at_the_first_byte(fetch: Fetch) -> None:
-    """hf_transfer's queue keeps its order; otherwise hashing, which follows in order, would begin
-    only at the end of the download.
+    """hf_transfer's queue keeps its order; without this order, hashing would begin only at the end
+    of the download.
     """
     fetch.hub.add("large.safetensors", random.Random(1).randbytes(12 * MIB), lfs=True)
     chunk, connections = 64 << 10, 4
@@ -79,7 +79,7 @@ def _allocated(directory: Path) -> int:
     """Return the bytes that the parts really have on the disk."""
     total = 0
     for part in directory.rglob("*.part") if directory.exists() else ():
-        with contextlib.suppress(FileNotFoundError):  # finished meanwhile
+        with contextlib.suppress(FileNotFoundError):  # the fetch has finished
             total += part.stat().st_blocks * 512
     return total
 
@@ -173,7 +173,7 @@ def test_bytes_of_hf_transfer_are_hashed_after_its_end(
             file.write(bytes(part.file.size))
 
     monkeypatch.setattr(transfer.Libraries, "_fetch", fetched)
-    # The right bytes were there when they were hashed.
+    # The right bytes were on the disk when they were hashed.
     monkeypatch.setattr(verify.Follower, "sha256", lambda self: self._part.file.sha256)
     name = "model-00001-of-00002.safetensors"
     fetch.complete(f"{name}: expected sha256", downloader="hf_transfer", chunk_size=MIB)
@@ -398,7 +398,7 @@ def test_all_fetches_use_the_proxy(fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 def test_lan_servers_are_used_directly(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     with proxy() as (address, asked):
         expected = {"services": {}, "http_proxy": address, "hub_endpoint": fetch.hub.endpoint}
-        # The hub's own CDN, at another address of this machine's.
+        # The hub's own CDN, at another address of this machine.
         settings = HostSettings.model_validate({**expected, "no_proxy": ["127.0.0.2"]})
         for name, value in environment(settings).items():
             monkeypatch.setenv(name, value)

@@ -206,7 +206,7 @@ def test_earlier_downloads_are_reused(fetch: Fetch) -> None:
 
 
 def test_a_tls_client_of_a_plain_server_gets_http(seed: Seed) -> None:
-    """Docker with containerd's image store tries plain HTTP then, and only then."""
+    """Docker with containerd's image store tries plain HTTP only after such an answer."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     hello = context.wrap_bio(incoming, outgoing, server_hostname="localhost")

@@ -15,7 +15,7 @@ from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runti
 from tests.host.fetch.conftest import Fetch
 
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of /usr/include/elf.h
-# The deploy's own cache, kept between runs: only the first needs a package index.
+# The deploy's own cache is kept between runs: only the first run needs a package index.
 CACHE = Path(__file__).parents[3] / ".sparkwright" / "cache"
 
 
@@ -43,7 +43,7 @@ def test_the_bundle_matches_the_architecture(arch: str) -> None:
                 assert int.from_bytes(header[18:20], "little") == MACHINES[arch], name
                 libraries.append(name.split("/")[0])
     assert {*libraries} == {"hf_transfer", "hf_xet"}
-    # One tree is for every Python.
+    # One tree works for every Python.
     assert all(".abi3." in name for name in names if name.endswith(".so"))
     assert not any("__pycache__" in name or name.startswith(("/", "..")) for name in names)
     tar = gzip.decompress(bundle.path.read_bytes())

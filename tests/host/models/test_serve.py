@@ -189,7 +189,7 @@ def test_a_client_that_leaves_frees_the_engine(address: Address) -> None:
 
 
 def test_a_client_that_closes_after_the_last_event_is_counted_exactly(address: Address) -> None:
-    """OpenAI's client closes the connection there, without waiting for the last chunk."""
+    """OpenAI's client closes the connection after the last event, before the last chunk."""
     gone = threading.Event()
 
     def unended(_: Request) -> Iterator[bytes]:

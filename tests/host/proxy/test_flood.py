@@ -1,4 +1,4 @@
-"""A neighbour without a key takes connections of a proxy; a household with keys needs many."""
+"""A neighbour without a key occupies connections; a household with keys needs many of them."""
 
 import contextlib
 import errno

@@ -171,7 +171,7 @@ def test_only_the_owner_reads_the_private_key(proxy: RunningProxy) -> None:
 
 
 def balancing(backend: Backend, ca: Authority, host: str = "spark-1") -> Replica:
-    """A replica in the address's form, by its host's name."""
+    """A replica in the address's form, with the name of its host."""
     return replace(replica(backend), tls=TlsIdentity(own_name(host), ca.pem))
 
 
@@ -205,7 +205,7 @@ def test_an_unverifiable_replica_gets_no_request(
 def test_an_attacker_on_a_replicas_port_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
-    """The attacker comes between two checks: each connection is verified, too."""
+    """The attacker takes over between two health checks: each connection must be verified."""
     with serving("one", served(pem(ca), folder)) as first:
         replicas = (balancing(first, ca),)
     with serving("one", served(pem(other), folder), first.port) as thief:

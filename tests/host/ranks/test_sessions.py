@@ -98,7 +98,7 @@ def test_engines_that_never_answer_count_as_a_failed_start(cluster: Make) -> Non
 
 
 def test_a_host_that_falls_silent_ends_the_session(cluster: Make) -> None:
-    """A rank without power or cable: no other rank notices its end."""
+    """A rank loses power or its cable, so that no other rank notices its end."""
     item = cluster(3)
     item.start()
     before = item.whole()

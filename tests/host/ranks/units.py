@@ -73,7 +73,7 @@ def _engine(folder: Path, number: int, answers_at: int | None) -> tuple[str, ...
 
 
 class Unit:
-    """One rank, and its unit's work: restarted at each end, with its engine ended."""
+    """One rank and the work of its unit, which ends the engine and restarts the rank."""
 
     def __init__(self, folder: Path, service: Service, config: RankConfig, key: str = KEY) -> None:
         self.place, self.service, self.config = folder, replace(service, rank=config), config

@@ -28,7 +28,7 @@ from tests.host.serving import Handler, free_port
 from tests.unit import builders
 
 RECIPE = "qwen36-35b-a3b-heretic-dflash"
-#: Answers everything, wherever it can listen, and records the received keys.
+#: Program that listens wherever it can, answers every request, and records the received keys.
 POSE = """
 import http.server, socketserver, sys, threading
 class Yes(http.server.BaseHTTPRequestHandler):

@@ -27,7 +27,7 @@ NOBODY = 65534
 HEAD, FOLLOWER, NEIGHBOUR = "10.77.1.1", "10.77.1.2", "10.77.1.9"
 CONTAINER = ("10.88.0.2", "fd88::2")
 IPTABLES = shutil.which("iptables") and shutil.which("nsenter")
-#: IPPROTO_MPTCP: TCP by sockets that the kernel makes for a user's.
+#: IPPROTO_MPTCP: the kernel opens TCP sockets on behalf of a user's socket.
 MPTCP = 262
 LISTEN = """
 import socket, sys, time
@@ -90,14 +90,14 @@ class Namespace:
         return run(*self._command(*command), timeout=timeout)
 
     def close(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Close the ports of its service."""
+        """Close the ports of a service on this host."""
         monkeypatch.setattr(firewall, "run", self.run)
         firewall.write(service, closed=True)
 
     def connects(
         self, user: int, *to: tuple[str, int], source: str = "", protocol: int = 0
     ) -> list[bool]:
-        """Return whether connections of one of its users succeed."""
+        """Return whether connections of one of the host's users succeed."""
         attempts = json.dumps([user, [(*each, source, protocol) for each in to]])
         outcome = self.run(sys.executable, "-c", CONNECT, attempts)
         assert outcome.ok, outcome.err

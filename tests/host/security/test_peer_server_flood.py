@@ -53,7 +53,8 @@ class Attacked:
         return PeerClient(self.address, keys, f"/files/models/org--model/{COMMIT}/file", MIB)
 
 
-#: Connects this many times from one address, sends, and resets or keeps each connection.
+#: Program that connects this many times from one address, sends, and resets or keeps each
+#: connection.
 ATTACK = """
 import itertools, json, socket, struct, sys, time
 port, number, reset, sent = json.loads(sys.argv[1])
@@ -223,7 +224,7 @@ def test_clients_without_a_key_make_room_for_clients_with_a_key() -> None:
     assert connections.admit(ours[0], "10.0.0.1")
     connections.identified(ours[0])
     assert connections.admit(ours[1], "10.0.0.1")
-    # A third connection of the same address: the oldest without a key is closed.
+    # A third connection of the same address closes the oldest connection without a key.
     assert connections.admit(ours[2], "10.0.0.1")
     assert pairs[1][1].recv(1) == b""
     connections.identified(ours[2])

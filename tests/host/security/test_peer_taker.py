@@ -44,7 +44,7 @@ class Asked:
         return peer_auth.answer(key, number, *arguments, hashlib.sha256(body).hexdigest())
 
 
-#: Answers a request on a connection, and its later requests.
+#: Function that answers a request on a connection, and its later requests.
 _Behaviour = Callable[[socket.socket, Asked], None]
 Fake = Callable[[_Behaviour], "FakePeer"]
 Take = Callable[..., "Taker"]

@@ -76,7 +76,7 @@ class Served:
 def serving(
     fetch: Fetch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[bool], Served]]:
-    """Factory of a host that has the model already and serves it, with or without TLS."""
+    """Factory of hosts that have the model and serve it, with or without TLS."""
     monkeypatch.setattr(peer_server, "is_own_docker", lambda _: False)
     ca = authority(NOW, tmp_path / "ca", names=[NAME])
     path = tmp_path / "host.pem"

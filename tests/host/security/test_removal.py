@@ -1,4 +1,4 @@
-"""Removal goes by the files on the host, and removes nothing foreign."""
+"""Removal reads the files on the host, and removes only files of sparkwright."""
 
 import json
 from pathlib import Path

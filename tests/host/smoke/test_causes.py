@@ -134,7 +134,7 @@ def test_noise_is_refused_and_a_cut_character_is_accepted(text: str, noise: bool
 
 
 class Streaming(Scripted):
-    """A stream of these events: seconds until the first, and between them."""
+    """A stream of these events, with seconds before the first event and between events."""
 
     def __init__(self, *events: dict[str, Any] | str, first: float, pause: float) -> None:
         super().__init__(always((200, "")))

@@ -1,6 +1,4 @@
-"""Every deep check holds on a healthy server, and fails alone, by name, on a server with its
-fault.
-"""
+"""Every deep check passes on a healthy server, and only its own fault makes it fail."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -158,7 +156,7 @@ def test_settings_that_the_plan_leaves_open_are_read_from_the_server(
 
 
 def test_another_program_on_the_port_is_recognized(tmp_path: Path) -> None:
-    """Each check meets an answer in no shape of vLLM's, and no check ends in a traceback."""
+    """Each check gets an answer that vLLM never gives, and ends without a traceback."""
 
     class Other(Handler):
         def do_GET(self) -> None:

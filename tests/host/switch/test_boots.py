@@ -162,7 +162,7 @@ def test_a_truncated_state_file_is_replaced(host: Host, state: str) -> None:
 
 
 LOGS = ROOT / "tests/fixtures/vllm/h200-0.24.0"
-#: Seconds of the clock on the day of the logs.
+#: Time of the first log line, in seconds of the day.
 BEGAN = 1 * 3600 + 11 * 60 + 18.0
 
 

@@ -157,7 +157,7 @@ class Host:
         return transaction.Switch(state, request)
 
     def state(self, name: str = "a") -> tuple[str | None, ...]:
-        """The running release, `current`, the unit and the key, followed by another secret."""
+        """The running release, `current`, the unit, the key and another secret."""
         running = self.place / f"running-{name}"
         home = self.place / "services" / name
         token = home / "secrets/token"
@@ -176,7 +176,7 @@ class Host:
 
 
 def _docker(folder: Path, path: str) -> Any:
-    """Answers of Docker's API: the images exist, and services run by the files."""
+    """Answers of Docker's API: all images exist, and the files name the running services."""
     _, kind, name, *_ = path.split("/")
     if kind == "images":
         return {"Id": "an-id"}
@@ -347,7 +347,7 @@ def test_a_crash_that_no_restart_fixes_gets_no_second_start(
 def test_a_first_release_that_no_restart_fixes_is_not_waited_for(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The real gate: systemd is about to start the unit again."""
+    """The real gate runs while systemd is about to start the unit again."""
     monkeypatch.setattr(transaction, "check", check)
     again = 'printf "ActiveState=activating\\nSubState=auto-restart\\n"'
     program(host.place / "bin", "systemctl", f'[ "$1" = show ] && {again}\nexit 0')

@@ -40,7 +40,7 @@ class Fact:
 
 
 def facts(where: str, node: Any) -> Iterator[Fact]:
-    """Every mapping with a source, each with the figures that no nested source has."""
+    """Every mapping with a source, with all figures except those with a nested source."""
     fact = Fact(where, node.get("source", "") if isinstance(node, dict) else "")
     below: list[Fact] = []
     for name, value in node.items() if isinstance(node, dict) else enumerate(node):
@@ -55,7 +55,7 @@ def facts(where: str, node: Any) -> Iterator[Fact]:
 
 
 def _collect(key: str, value: Any, path: str, fact: Fact, below: list[Fact]) -> None:
-    """Add the figures of a value to a fact, and nested mappings with their own source."""
+    """Add the figures of a value to a fact; collect nested mappings that have their own source."""
     if isinstance(value, dict) and "source" in value:
         below.extend(facts(path, value))
     elif isinstance(value, dict):
@@ -83,7 +83,7 @@ def _figures(key: str, value: Any) -> list[tuple[str, float]]:
 
 
 def cited(source: str) -> Iterator[tuple[str, str]]:
-    """Card and section, of every section that a source names."""
+    """Card and name of every section that a source cites."""
     for part in source.split("; "):
         for card, expected in CARDS.items():
             if card not in part:
@@ -96,7 +96,7 @@ def cited(source: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def figures_of(source: str) -> frozenset[float]:
-    """The figures of the sections that a source names, and the figures in its own quotation."""
+    """The figures of the sections that a source cites, and of the source's own quotation."""
     result = set(figures(source.replace("card of ", "")))
     for card, section in cited(source):
         text = CARDS[card]["sections"][section]["figures"]
@@ -193,7 +193,7 @@ _USES = {"General": "general", "Coding": "coding", "Math/Reasoning": "math"}
 
 
 def of(kind: str) -> list[Any]:
-    """Tables compared in this way, for parametrize."""
+    """Tables with this kind of comparison, for parametrize."""
     items = [item for item in COMPARED if kind in item]
     return [pytest.param(item, id=f"{item['at'][0][8:24]}-{item['at'][1]}") for item in items]
 
@@ -278,7 +278,7 @@ def test_each_row_of_a_card_is_in_the_catalog(row: dict[str, Any]) -> None:
     assert set(row["columns"]) <= set(table["columns"])
     for cells in table["rows"]:
         if len(cells) < 3:
-            continue  # the text was cut off here, before the first figure
+            continue  # the row was cut off before its first figure
         assert len(_matching(row, table["columns"], cells)) == 1, cells
 
 

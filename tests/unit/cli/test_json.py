@@ -1,4 +1,4 @@
-"""----json of every command: one document, as docs/json.md describes it."""
+"""``--json`` of every command prints one document in the form of docs/json.md."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ __all__ = ["fleet", "judge"]
 
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
 
-#: `pyinfra` passes its arguments on unchanged, `--json` among them.
+#: `pyinfra` passes its arguments on unchanged, including `--json`.
 _AS_IT_IS = {"deploy"}
 
 #: Commands that show their progress, as their help explains.

@@ -1,4 +1,4 @@
-"""`check` finds incompatibilities that the cards name, and every remedy of a rule holds."""
+"""`check` finds incompatibilities that the cards name, and every remedy of a rule works."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from tests.unit.builders import ROOT, catalog
 from tests.unit.cli.answering import run
 
 BREAKS = safe_load((ROOT / "tests/unit/checks/configuration/mistakes.yaml").read_text())
-#: Rules on a name: the guess replaces the key itself.
+#: Rules about a name, whose remedy replaces the key itself.
 NAMES = {"unknown-argument", "speculative-key", "misspelt-variable"}
 _KEY = r"`?([A-Za-z_][\w.\-]*)`?"
 #: Rules whose remedy needs work or a choice of the user.

@@ -52,7 +52,7 @@ def test_connectx_needs_no_further_settings() -> None:
         container = compose(item)
         environment = container["environment"]
         assert environment["VLLM_HOST_IP"] == f"192.168.177.{11 + number}"
-        # Values that depend on the cage are determined by the host, at each start.
+        # The host determines values that depend on the cage, at each start.
         assert container["env_file"] == ["/opt/sparkwright/services/chat/fabric.env"]
         assert not {name for name in environment if name.startswith(("NCCL_", "GLOO_"))}
         (service,) = item.services
@@ -114,7 +114,7 @@ def test_the_unit_of_a_rank_is_sandboxed_like_other_units(tmp_path: Path, number
 def test_a_follower_is_refused_where_its_host_serves_the_service_alone(
     current: str | None, rank: bool, refused: list[str]
 ) -> None:
-    """The head would wait for the follower, as observed with two GPUs whose replicas became
+    """The head would wait for the follower: this happened with two GPUs whose replicas became
     ranks."""
     state = ServiceState(current=current, rank=rank)
     observed = probe(services={"chat": encode(state)})

@@ -1,4 +1,4 @@
-"""Private keys by their files: an unusable key is reported, with a remedy."""
+"""Files of private keys: an unusable key is reported with a remedy."""
 
 import subprocess
 from pathlib import Path

@@ -22,8 +22,8 @@ TABLES = Tables(__file__)
 _PROGRAMS = ("sparkwright", "pyinfra", "make", "python", "python3")
 REFUSED = TABLES.data["REFUSED"]
 ACCEPTED = TABLES.data["ACCEPTED"]
-#: Parses command lines of pyinfra's: it patches the interpreter when it is imported, so it runs in
-#: a separate process.
+#: Program that parses command lines of pyinfra, in a separate process since importing pyinfra
+#: patches the interpreter.
 _PYINFRA = """
 import json, sys
 import click
@@ -92,10 +92,10 @@ def mistakes(shown: Page) -> list[str]:
 
 
 def _refused(arguments: Sequence[str], *, mentioned: bool) -> str | None:
-    """Errors of click about a command line of sparkwright's.
+    """Errors of click about a command line of sparkwright.
 
     Args:
-        mentioned: whether it is in running text, where a command may lack its arguments.
+        mentioned: whether the command is in running text, where its arguments may be missing.
     """
     command: click.Command = main
     context = click.Context(main, info_name="sparkwright")

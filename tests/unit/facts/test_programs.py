@@ -1,8 +1,7 @@
-"""Host programs in the form for sending: the same code, found without a parser and sent without
-docstrings.
+"""Host programs are sent without docstrings, with unchanged code that is found without a parser.
 
-``sparkwright/facts/programs.py`` reads them by regular expressions, which is quick; this test
-compares each module with the result of Python's own parser.
+``sparkwright/facts/programs.py`` reads the programs by regular expressions, which is quick; this
+test compares each module with the result of Python's own parser.
 """
 
 import ast

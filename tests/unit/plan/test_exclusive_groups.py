@@ -35,7 +35,7 @@ def _rules(services: dict[str, Any]) -> set[str]:
 
 
 def test_the_first_written_service_is_the_default() -> None:
-    """Plans are sorted by name; the group is not."""
+    """Plans are sorted by name; a group keeps its written order."""
     planned = plan({"writer": _service(8000), "chat": _service(8001), "asr": _service(8002, None)})
     assert planned.groups == {"evening": ("writer", "chat")}
     assert [service.settings.exclusive for service in planned.services] == [

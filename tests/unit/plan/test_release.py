@@ -1,4 +1,4 @@
-"""Releases and derived images follow their settings; mutated settings are located problems."""
+"""Releases and derived images follow their settings; mutations cause problems with a location."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_the_command_equals_the_cards() -> None:
 
 
 def test_an_engine_without_media_domains_gets_no_domains() -> None:
-    """The argument came with 0.11.0; an engine ends at an unknown argument."""
+    """The argument exists since 0.11.0; an engine ends at an unknown argument."""
     (service,) = plan({"s": {**SPARK["qwen36"], "media_domains": ["example.org"]}}).services
     for version in (service.version, None):
         arguments = container_command(replace(service, version=version)).arguments

@@ -1,4 +1,4 @@
-"""Addresses of a pool's replicas, by the observations of its own host."""
+"""Addresses of a pool's replicas, from the observations of the pool's host."""
 
 import pytest
 

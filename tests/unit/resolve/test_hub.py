@@ -1,4 +1,4 @@
-"""A hub's answer about a model: bounded before huggingface_hub reads it, its errors explained."""
+"""A hub's answer about a model is bounded before huggingface_hub reads it; errors are explained."""
 
 import gzip
 import json

@@ -98,7 +98,7 @@ def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
 
 
 def test_a_hostile_host_writes_only_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Escapes, and numbers and names that widen a table, are left out."""
+    """The table omits escapes, and numbers and names that are too wide."""
     monkeypatch.setenv("COLUMNS", "110")
     huge = {**dict.fromkeys(BUSY, 9e17), "waiting": -9e17}
     card = replace(RTX, name=EVIL, power_w=9e17, memory_used_mib=10**18)

@@ -1,5 +1,4 @@
-"""Bootstrap takes packages only from sources that the user named, and gives root to no other
-source."""
+"""Bootstrap takes packages only from named sources, and gives root only to the named user."""
 
 import hashlib
 import os
@@ -104,7 +103,7 @@ def accepts(data: bytes, fingerprint: str, path: Path) -> bool:
 def test_a_file_with_a_second_key_is_not_installed(
     judge: str, export: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """apt would trust signatures of any of the keys: gpgv and sqv read on after the first key."""
+    """apt would trust signatures of any key in the file, since gpgv and sqv read all keys."""
     files = dict(with_others(export))
     vendor, attacker = export("--export", "vendor"), export("--export", "attacker")
     if judge == "gpg":
@@ -179,8 +178,8 @@ def test_sudoers_names_only_that_user(user: str, file: str | None, text: str | N
 
 
 def test_only_the_sudo_step_needs_a_password() -> None:
-    """pyinfra's own operations put the password into a command line: no step before a passwordless
-    sudo needs it.
+    """pyinfra's operations put the password into a command line, so that only the step for
+    passwordless sudo may need the password.
     """
     for step in ALL[1:]:
         assert decided(but(UBUNTU, passwordless=False), step).steps == ()

@@ -1,5 +1,5 @@
-"""TLS on the controller: the CA's key is its owner's, certificates are renewed in time, and a
-certificate that would not work stops the run before any host is touched."""
+"""TLS on the controller: only the owner reads the CA's key, certificates are renewed in time, and
+an unusable certificate stops the run before any host is touched."""
 
 import datetime as dt
 import stat
@@ -105,7 +105,7 @@ def verified(ca: str, text: str, name: str) -> bool:
 
 @cases("name", "permitted")
 def test_a_stolen_ca_key_signs_for_no_other_name(name: str, permitted: bool) -> None:
-    """Clients import the CA for everything that they connect to."""
+    """Clients trust an imported CA for all their connections."""
     signer = authority(NOW, names=names_of("spark-1", {"ssh_hostname": "203.0.113.7"}))
     assert signer.certificate.extensions.get_extension_for_class(x509.NameConstraints).critical
     assert verified(signer.pem, host_certificate(signer, "any", [name], NOW), name) is permitted
@@ -184,7 +184,7 @@ def test_a_changed_name_ca_or_file_makes_a_new_certificate() -> None:
 
 
 def test_the_ca_is_made_under_gevent(tmp_path: Path) -> None:
-    """gevent closes directories later: a lock that depended on them would block forever."""
+    """gevent closes directories later, so that a lock on a directory would block forever."""
     code = (
         "from gevent import monkey, get_hub; monkey.patch_all(); get_hub()\n"
         "import datetime as dt, pathlib, sys\n"

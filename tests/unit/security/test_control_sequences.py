@@ -26,7 +26,8 @@ ATTACK = "\x1b]0;owned\x07\x1b[2K\rspark-2 qwen36: all is well\u202e\x9b8m\nspar
 #: Colours that a program of the host may use.
 PAINTED = "\x1b[32mINFO\x1b[0m ready"
 LINE = {"at": 1.0, "service": "qwen36", "text": ATTACK}
-#: An ssh whose host runs the command by a shell, and a sudo and a docker that print their words.
+#: Fake of ssh that runs the command with a shell, and fakes of sudo and docker that print their
+#: arguments.
 SSH = """#!{python}
 import json, os, subprocess, sys
 words = sys.argv[1:]
@@ -47,7 +48,7 @@ sys.exit(255)
 
 @pytest.fixture
 def site(here: Path) -> Path:
-    """A site of one host, whose name and data are as bad as an inventory allows."""
+    """A site of one host with the worst name and data that an inventory allows."""
     data = {
         "ssh_user": "ann", "ssh_port": 2222, "ssh_key": "~/a key", "services": {"qwen36": {}},
         "ssh_hostname": "-oProxyCommand=touch pwned",
@@ -86,7 +87,7 @@ def test_arguments_of_a_command_reach_the_container_unchanged(site: Path) -> Non
         "-n", "docker", "exec", "-i", "sparkwright-qwen36", "echo", *WORDS
     ]  # fmt: skip
     assert not (site / "pwned").exists()
-    # A host of the inventory is a host, and never an option of ssh.
+    # A host of the inventory never becomes an option of ssh.
     data = json.loads((site / "said").read_text())
     assert data[-2:] == ["--", "-oProxyCommand=touch pwned"]
     assert {

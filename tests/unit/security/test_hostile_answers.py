@@ -51,7 +51,7 @@ from tests.tables import Tables
 from tests.unit.builders import plan, wanted
 from tests.unit.checks.service.builders import facts
 
-#: The answer to every question.
+#: Types of the answers to all questions.
 ANSWERS: list[Any] = [
     Observation, HostStatus, Examination, DiskUsage, LockAnswer, RemovalAnswer,
     tuple[str, ...], dict[str, JobStatus], dict[str, SmokeAnswer], dict[str, DeepAnswer],
@@ -229,8 +229,9 @@ def test_an_invalid_process_id_does_not_count_as_a_dead_run() -> None:
 
 TABLES = Tables(__file__)
 
-#: Clears the screen, names the window, writes to the clipboard; a CSI of one byte; a line that is
-#: overwritten; text that runs backwards; a zero-width space; half a pair.
+#: Text that clears the screen, names the window and writes to the clipboard; with a CSI of one
+#: byte, an overwritten line, text that runs backwards, a zero-width space and half a surrogate
+#: pair.
 EVIL = "a\x1b[2J\x1b]0;owned\x07\x1b]52;c;cm0=\x07\x9b31m\rb\u202ec\u200bd\x7f\ud800\U000e0041"
 
 

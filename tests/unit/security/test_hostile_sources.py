@@ -78,7 +78,7 @@ class Answers(Handler):
 
 @cache
 def bomb() -> bytes:
-    """900 MiB of spaces, as gzip: of ten parts, since packing takes time."""
+    """900 MiB of spaces in gzip, in ten equal parts, since compression takes time."""
     return gzip.compress(b" " * (90 << 20)) * 10
 
 
@@ -295,7 +295,7 @@ _KEYS = [
 def test_wrong_types_count_as_missing(
     config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
 ) -> None:
-    """Any values give a plan, or a question with a key: never a traceback."""
+    """Any values give a plan or a question with a key, without a traceback."""
     own = {**derived.CONFIG, **config}
     facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
     resolved_model = ResolvedModel(
@@ -357,7 +357,7 @@ def test_code_of_a_repository_is_never_enabled_automatically(classes: dict[str, 
 def test_a_chat_template_is_searched_and_never_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The template would write a file, if anything on the controller gave it to jinja."""
+    """The template would write a file if the controller rendered it with jinja."""
     proof = tmp_path / "owned"
     evil = (
         "{{ cycler.__init__.__globals__.os.system('touch " + str(proof) + "') }}"

@@ -109,7 +109,7 @@ def test_a_key_that_other_users_may_read_is_refused(site: Path) -> None:
 
 
 def test_two_clients_with_one_key_are_refused(site: Path) -> None:
-    """Revoking a value of several would revoke nothing."""
+    """A revoked key that another client shares would still be valid."""
     keys()
     (site / "keys/laptop").write_text((site / "keys/openclaw").read_text())
     with pytest.raises(UserError, match="'openclaw' and 'laptop' are the same"):

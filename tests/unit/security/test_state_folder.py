@@ -72,7 +72,7 @@ def test_a_state_folder_of_another_user_is_refused(site: Path, tmp_path: Path) -
 
 @needs_root
 def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
-    """The file's owner has the key, and may change it.
+    """The file's owner knows the key and can change the file.
 
     The site's owner is an exception, and chooses the code that runs anyway.
     """
@@ -109,7 +109,7 @@ def test_no_code_is_loaded_from_a_checkout_or_a_folder_that_other_users_may_writ
 
 
 def test_no_git_repository_of_a_checkout_is_used(site: Path) -> None:
-    """A repository's settings are commands: this command is run for a signed commit."""
+    """Settings of a repository contain commands; this command runs for a signed commit."""
     address = "https://127.0.0.1:9/registry"
     planted = site / "cache/registries" / hashlib.sha256(address.encode()).hexdigest()[:16]
     planted.mkdir(parents=True)

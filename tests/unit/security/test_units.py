@@ -66,8 +66,8 @@ UNITS = rendered()
 
 def test_no_template_of_a_unit_is_left_out() -> None:
     paths = (ROOT / "templates").rglob("*.service.j2")
-    # This unit runs on the controller, as its user: it asks a password store and an SSH agent, as
-    # the user does.
+    # This unit runs on the controller as the user, and reads the user's password store and SSH
+    # agent.
     paths = (path for path in paths if path.parent.name != "notify")
     assert {str(path.relative_to(ROOT / "templates")) for path in paths} == set(UNITS)
     assert set(MOST) == set(UNITS)

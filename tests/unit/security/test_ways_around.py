@@ -1,4 +1,4 @@
-"""Settings that would bypass plan and rules: each is tried, and each is refused."""
+"""Settings that would bypass plan and rules: each setting is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def test_a_variable_without_a_name_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "--", "-1", "max len"])
 def test_an_argument_without_a_name_is_refused(name: str) -> None:
-    """The rule holds also if no card names the vLLM version, so that no table has the arguments."""
+    """The rule also applies to a vLLM version without a table of arguments."""
     services = {"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "arguments": {name: "--port=1"}}}
     (problem,) = _problems(services=services)
     assert (problem.subject.key or "").startswith("services.s.arguments")

@@ -164,7 +164,7 @@ def test_a_healthy_host_has_no_finding() -> None:
 
 @pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
 def test_a_busy_host_is_healthy(version: str) -> None:
-    """Long prompts, sampling and a full batch are not faults. The names are a real server's."""
+    """Long prompts, sampling and a full batch are not faults. A real server gave the names."""
     real = captured(version)
     assert {"generated", "cache_used"} <= set(real)
     busy = {

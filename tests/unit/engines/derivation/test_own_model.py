@@ -118,7 +118,7 @@ def test_sizes_depend_on_the_gpu(
     assert dict(result.arguments)["max_model_len"] == length
     assert dict(result.arguments)["gpu_memory_utilization"] == share
     assert result.recipe.needs.vram_gib == vram
-    assert result.recipe.needs.memory_gib == (110 if group == "sparks" else 14)  # 16 GB: 15.5
+    assert result.recipe.needs.memory_gib == (110 if group == "sparks" else 14)  # 15.5 GiB in all
     assert not errors(fleet.hosts["spark-1"].violations)
 
 
@@ -293,7 +293,7 @@ def test_vllms_recipe_takes_precedence_over_the_models_own_files(registry: Path)
     for name in ("tool_call_parser", "kv_cache_dtype"):
         assert service.origins[f"argument.{name}"] == where
     assert dict(service.environment)["VLLM_USE_DEEP_GEMM"] == "0"
-    # The recipe of vLLM's authors does not decide the model's share of the host.
+    # The share of memory does not come from the recipe of vLLM's authors.
     assert result["gpu_memory_utilization"] == 0.8
     assert result["max_num_seqs"] == 16
     # An optional setting was not requested.
@@ -370,9 +370,7 @@ def test_an_unreachable_registry_is_an_error(here: Path) -> None:
 
 
 def test_vllms_recipe_runs_no_code_and_does_not_open_the_host(registry: Path) -> None:
-    """The attack: an attacker who writes to the registry makes the engine load code, or read
-    files.
-    """
+    """An attacker who writes to the registry tries to make the engine load code or read files."""
     attacks: list[str] = cases.data["attacks"]
     option = "--enable-prefix-caching,"
     rewrite(registry, RECIPE.replace(option, option + "".join(f" '{item}'," for item in attacks)))

@@ -27,7 +27,7 @@ class Model:
         refuses: status and text of the answer to every chat.
         answer: answer to every POST, as JSON; None streams.
         seen: method, path, Authorization and body of every request.
-        cut: number of answers that the client left.
+        cut: number of answers during which the client disconnected.
     """
 
     names: tuple[str, ...] = ("qwen36-35b-heretic", "qwen36-fast", "qwen36-deep")
@@ -42,7 +42,7 @@ class Model:
     cut: int = 0
 
     def left(self, seconds: float = 10) -> int:
-        """Return ``cut``, once it is not zero: a server notices at the second unread piece."""
+        """Wait until ``cut`` is not zero, which takes two unread pieces; return ``cut``."""
         deadline = time.monotonic() + seconds
         while not self.cut and time.monotonic() < deadline:
             time.sleep(0.02)

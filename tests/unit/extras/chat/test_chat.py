@@ -30,7 +30,7 @@ while data := os.read(0, 4096):
 
 
 def with_ssh(site: Path, program: str = SSH) -> None:
-    """A program of the user's with the name ssh."""
+    """A user's program with the name ssh."""
     (site / "bin").mkdir()
     (site / "bin/ssh").write_text(program)
     (site / "bin/ssh").chmod(0o755)

@@ -30,7 +30,7 @@ SCHEMA = ROOT / "tests/fixtures/clients/openclaw-2026.9.6.schema.json"
 
 
 def every_recipe() -> list[Endpoint]:
-    """An endpoint of each recipe, with all their names and figures."""
+    """An endpoint of each recipe, with all names and figures of the recipe."""
     each = (exported(box=({"llm": {"recipe": recipe}}, {})) for recipe in alone())
     return [endpoint for result in each for endpoint in result.endpoints]
 
@@ -98,7 +98,8 @@ def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The client.
 
-    The package has its own table of models; without it, an import would ask the network.
+    The variable selects the package's own table of models, since an import would otherwise request
+    one.
     """
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     monkeypatch.setenv(VARIABLE, KEY)

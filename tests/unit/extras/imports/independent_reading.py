@@ -28,7 +28,7 @@ _SHORT = {
     "ep": "enable_expert_parallel", "O": "optimization_level", "cc": "compilation_config",
 }  # fmt: skip
 _PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size")
-#: vLLM's page adds these for each rank of several hosts.
+#: vLLM's page adds these arguments for each rank of several hosts.
 _RANKS = ("nnodes", "node_rank", "master_addr")
 _OPTION = re.compile(r"--?[A-Za-z]")
 _PAGE = """
@@ -150,7 +150,7 @@ def flags(argv: list[str]) -> dict[str, Any]:
 def differences(
     imported: Imported, command: Mapping[str, Any], repositories: Mapping[str, str]
 ) -> list[str]:
-    """Arguments and variables that the import neither keeps unchanged nor names.
+    """Arguments and variables that the import changes or drops without naming them.
 
     Args:
         repositories: repositories of every model of the catalog and the import, by name.

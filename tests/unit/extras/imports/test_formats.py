@@ -291,7 +291,7 @@ with open(os.environ["RECORD"], "a") as record:
 
 
 def _steps(script: str, files: dict[str, str]) -> list[list[str]]:
-    """Files and patches of a mod, in the table's form."""
+    """Files and patches of a mod, in the form of the YAML table."""
     mod = Mod("fix", {**files, "run.sh": script})
     mod.read(remote_code=True)
     steps = []

@@ -135,7 +135,7 @@ def test_an_imported_recipe_loads_no_code_reads_no_files_and_sends_no_data(
 
 
 def test_code_added_by_an_update_of_a_registry_is_named_and_left_out(here: Path) -> None:
-    """Variables that the site allows by name are kept; every other name stays out."""
+    """Variables that the site allows by name are kept; variables with other names are omitted."""
     kept = {"VLLM_USE_DEEP_GEMM": "0"}
     Path("mine.yaml").write_text(minimal(env=kept))
     assert run("import", "mine.yaml").exit_code == 0
@@ -170,7 +170,7 @@ def test_code_of_the_repository_is_kept_only_on_request() -> None:
 def test_a_file_of_a_mod_may_only_be_a_template_or_an_allowed_plugin(
     code: bool, here: Path
 ) -> None:
-    """The logging file runs code, and so do a class and a configuration of the model."""
+    """A logging file, a class and a configuration of the model can run code."""
     names = {
         "log_config_file": "log.json", "worker_cls": "w.txt", "hf_config_path": "h.json",
         "speculative_config": "s.json", "generation_config": "g.json", "hf_overrides": "o.txt",

@@ -55,7 +55,7 @@ def test_a_silent_host_or_fleet_is_reported(site: _Site) -> None:
     (site.folder / ".sparkwright/notified.json").unlink()
     site.hosts = {}
     site.call()
-    # A test asks no host.
+    # `--test` sends no question to hosts.
     assert site.call("--test").output == "ntfy at ntfy.sh: sent\n"
     titles = ["spark-2: host-silent (and 1 more)", "fleet-silent", "test"]
     assert site.got == [("ntfy at ntfy.sh", title) for title in titles]
@@ -87,7 +87,7 @@ def test_the_command_fails_without_an_address_or_after_an_error(
 KEY = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
 PROMPT = "my doctor says that the tumour is back"
 SECRET = "B0123456789abcdefghijklm"
-#: Addresses with this secret, and the part that must appear nowhere.
+#: Addresses with this secret, and the part that must not appear.
 SECRETS = (
     f"ntfy:https://{SECRET}@ntfy.example/fleet",
     f"ntfy:https://:{SECRET}@ntfy.example/fleet",

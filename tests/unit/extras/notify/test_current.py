@@ -45,7 +45,7 @@ def test_a_recently_switched_release_is_suspected() -> None:
 def test_a_stopped_service_is_reported_without_a_finding_of_the_watch() -> None:
     down: Any = {"service": {"unit": {"ActiveState": "inactive"}, "container": None}}
     assert _notices(a=host(**down)) == [("stopped", "a", "qwen36", "")]
-    # If the watch has more details, its finding is enough; a sleeping service is not down.
+    # A more detailed finding of the watch replaces `stopped`; a sleeping service is not down.
     assert [item[0] for item in _notices(a=host(WEDGE, **down))] == ["wedge"]
     assert _notices(a=host(**down, sleeping={"qwen36": "chat"})) == []
 

@@ -1,4 +1,4 @@
-"""Notices go out once, folded, not too often, and not again after a restart."""
+"""Notices are sent once, combined and rate-limited, and are not repeated after a restart."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ ROUNDS = safe_load(Path(__file__).with_name("rounds.yaml").read_text())
 
 
 class Fleet:
-    """Rounds by a clock, and the notices of every address."""
+    """Rounds of the command by a fake clock, and the notices of every address."""
 
     def __init__(self, *addresses: Address) -> None:
         self.addresses = addresses or (NTFY,)
@@ -73,7 +73,7 @@ def test_notices_are_rate_limited_and_sent_later() -> None:
     for number in range(40):
         fleet.round(*(finding(f"h{item}") for item in range(number)), minutes=5)
     assert len(fleet.got) <= HOURLY * 4
-    # Everything was reported at the end.
+    # At the end every finding was reported.
     fleet.round(*(finding(f"h{number}") for number in range(39)), minutes=60)
     assert len(fleet.record.recipients[NTFY.key].reported) == 39
 
