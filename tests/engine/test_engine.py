@@ -36,7 +36,7 @@ def test_the_image_is_small(engine: Engine) -> None:
     assert all(Path(layer.path).stat().st_size == layer.size for layer in engine.layers)
 
 
-def test_the_engine_starts_with_the_rendered_settings_alone(rendered: Rendered) -> None:
+def test_the_engine_starts_with_only_the_rendered_settings(rendered: Rendered) -> None:
     command = rendered.compose["command"]
     assert command[:2] == ["serve", "/models/tiny-qwen3"]
     assert "--enforce-eager" in command

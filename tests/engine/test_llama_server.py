@@ -174,7 +174,7 @@ def test_sigterm_ends_the_engine_at_once(server: Running) -> None:
     assert KEY not in server.log.read_text(errors="replace")
 
 
-def test_a_model_answers_by_its_name_alone(llama: build.Engine, tmp_path: Path) -> None:
+def test_a_model_given_only_by_name_answers(llama: build.Engine, tmp_path: Path) -> None:
     """The recipe is derived from the header of the files, with the lab's image, the only one for a
     CPU."""
     own: dict[str, Any] = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}

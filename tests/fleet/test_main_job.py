@@ -129,7 +129,7 @@ def test_a_dry_run_on_converged_hosts_plans_no_change(converged: Site) -> None:
     assert before.refused == set()
 
 
-def test_a_changed_value_restarts_its_service_alone(converged: Site) -> None:
+def test_a_changed_value_restarts_only_its_service(converged: Site) -> None:
     """A second service on the same host, and a neighbour, keep their containers."""
     two = (
         'services = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", '

@@ -170,7 +170,7 @@ def test_a_box_is_reached_through_a_jump_host_and_by_ipv6(mine: Path, target: st
 
 
 @pytest.mark.timeout(300)
-def test_a_jump_host_has_a_password_of_its_own(mine: Path) -> None:
+def test_a_jump_host_has_its_own_password(mine: Path) -> None:
     """The prompt names the jump host, whose password differs from the box's."""
     kept = f"/home/{USER}/.ssh/authorized_keys /etc/shadow"
     jump = f"tar -cPf /root/kept.tar {kept}; echo '{USER}:of-the-gate' | chpasswd"

@@ -131,7 +131,7 @@ def test_a_query_string_is_passed_on(start: Opener, first: Backend) -> None:
     assert first.seen[0].path == "/v1/responses/resp_1-A?stream=true&starting_after=3"
 
 
-def test_tricks_with_the_path_do_not_get_through(start: Opener, first: Backend) -> None:
+def test_no_trick_with_the_path_gets_through(start: Opener, first: Backend) -> None:
     proxy = start(first)
     for target in REQUESTS["targets"]:
         for head in (
@@ -289,7 +289,7 @@ def test_requests_go_to_the_replica_with_the_fewest_requests(
     assert sorted(names) == ["one", "one", "two", "two"]
 
 
-def test_every_request_has_a_connection_of_its_own(start: Opener, first: Backend) -> None:
+def test_every_request_has_its_own_connection(start: Opener, first: Backend) -> None:
     """vLLM closes connections that idle for five seconds, with or without a request under way."""
     client = start(first).connect()
     for _ in range(3):

@@ -88,7 +88,7 @@ def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localho
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_clients_that_know_the_ca_get_in(
+def test_clients_with_the_ca_get_in(
     proxy: RunningProxy, ca: Authority, first: Backend, name: str
 ) -> None:
     assert proxy.post(CHAT).data == {"replica": "one"}

@@ -110,7 +110,7 @@ def test_a_hostile_host_fails_alone_at_each_question(program: str, attack: str) 
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_hostile_observation_fails_its_host_alone(
+def test_a_hostile_observation_fails_only_its_host(
     attack: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -131,7 +131,7 @@ def test_a_hostile_observation_fails_its_host_alone(
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_hostile_status_fails_a_rollback_of_its_host_alone(attack: str) -> None:
+def test_a_hostile_status_fails_only_its_hosts_rollback(attack: str) -> None:
     evil, run_, good = _two("status", ATTACKS[attack])
     item = run_.hosts["spark-1"]
     assert targets_of(evil, item, to=None, only=None) is None  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ def test_a_hostile_status_fails_a_rollback_of_its_host_alone(attack: str) -> Non
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("field", ["whole", "progress"])
-def test_a_hostile_answer_in_a_switch_fails_its_host_alone(attack: str, field: str) -> None:
+def test_a_hostile_answer_in_a_switch_fails_only_its_host(attack: str, field: str) -> None:
     evil, run_, good = _two("jobs", ATTACKS[attack])
     item = run_.hosts["spark-1"]
     looked_at(evil, item)

@@ -46,7 +46,7 @@ def test_an_unknown_box_is_refused_with_its_description(base: str, changes: dict
 
 
 @pytest.mark.parametrize("state", BOXES.values(), ids=BOXES)
-def test_no_step_is_done_without_a_request(state: BootstrapState) -> None:
+def test_no_step_runs_without_a_request(state: BootstrapState) -> None:
     assert decided(but(state, docker=False, compose=False, toolkit=False)).steps == ()
 
 

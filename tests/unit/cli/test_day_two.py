@@ -115,7 +115,7 @@ def test_activate_refuses_whole_hosts_beside_a_service(
 
 
 @pytest.mark.parametrize("word", ["destroy", "delete", "uninstall"])
-def test_another_tools_name_of_remove_is_not_taken_for_deploy(word: str) -> None:
+def test_another_tools_word_for_remove_is_not_corrected_to_deploy(word: str) -> None:
     assert "did you mean 'remove'?" in run(word, SITE).stderr
 
 
@@ -155,7 +155,7 @@ def test_invalid_times_are_refused(having: Having, message: str) -> None:
 
 
 @cases("arguments", "message")
-def test_a_name_of_no_host_is_refused_for_maintenance(
+def test_an_unknown_host_is_refused_for_maintenance(
     having: Having, arguments: tuple[str, ...], message: str
 ) -> None:
     asked = having({})

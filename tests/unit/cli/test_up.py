@@ -153,7 +153,7 @@ def test_a_second_box_joins_the_site_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("speed", [0, 54_000_000])
-def test_the_plan_has_the_time_at_the_speed_that_was_measured(world: World, speed: int) -> None:
+def test_the_plan_shows_the_time_at_the_measured_speed(world: World, speed: int) -> None:
     """A plan without a measured speed has no time."""
     world.speed = speed
     lines = [line for line in _up("spark-1", "--yes").output.splitlines() if "  time " in line]

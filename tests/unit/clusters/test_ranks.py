@@ -111,7 +111,7 @@ def test_the_unit_of_a_rank_is_sandboxed_like_other_units(tmp_path: Path, number
 @pytest.mark.parametrize(("current", "rank", "refused"), [
     ("9b1885b1ab26", False, ["no-rank"]), ("9b1885b1ab26", True, []), (None, False, []),
 ])  # fmt: skip
-def test_a_follower_is_refused_where_its_host_serves_the_service_alone(
+def test_a_follower_is_refused_if_its_host_serves_without_a_rank(
     current: str | None, rank: bool, refused: list[str]
 ) -> None:
     """The head would wait for the follower: this happened with two GPUs whose replicas became

@@ -268,7 +268,7 @@ def _steps(folder: Path, *patches: dict[str, Any], base: str = DIGEST) -> str:
     return steps.image(base)
 
 
-def test_an_image_is_named_by_its_base_its_steps_and_their_files(folder: Path) -> None:
+def test_an_images_name_depends_on_its_base_its_steps_and_their_files(folder: Path) -> None:
     name = _steps(folder, FIX)
     assert name.startswith("sparkwright.local/qwen36-35b-a3b-heretic-dflash:sha256-")
     others = {

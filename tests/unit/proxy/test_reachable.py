@@ -63,7 +63,7 @@ def test_the_users_own_address_stays() -> None:
     assert _address("10.0.0.2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
 
 
-def test_an_address_of_one_interface_alone_is_replaced() -> None:
+def test_a_link_local_address_is_replaced() -> None:
     assert _address("fe80::2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
 
 

@@ -268,7 +268,7 @@ def test_llama_cpp_gets_gguf_files_of_a_mixed_repository() -> None:
     assert list(model.files) == ["m-Q4_K_M.gguf"]
 
 
-def test_each_choice_has_a_directory_of_its_own() -> None:
+def test_each_choice_has_its_own_directory() -> None:
     choices = ["Q4_K_M", "m-Q4_K_M.gguf,none", "Q8_0"]
     assert len({resolved(FILES, choice)[0].directory for choice in choices}) == 3
 

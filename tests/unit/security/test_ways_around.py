@@ -107,7 +107,7 @@ def test_settings_of_the_service_are_refused_in_a_users_recipe(tmp_path: Path) -
 
 
 @cases("kind", "name", "change")
-def test_a_users_catalog_has_no_negative_sizes_and_no_paths_out(
+def test_a_users_catalog_has_no_negative_sizes_and_no_outside_paths(
     kind: str, name: str, change: dict[str, Any], tmp_path: Path
 ) -> None:
     entry = {"kind": kind, "name": name, "extends": True, **change}

@@ -177,7 +177,7 @@ def test_an_arm64_machine_with_an_rtx_50_is_accepted() -> None:
     } == {"image-architecture"}
 
 
-def test_the_age_of_a_tag_depends_on_its_date_alone() -> None:
+def test_the_age_of_a_tag_depends_only_on_its_date() -> None:
     whole = catalog()
     image = whole.images["aeon-vllm-ultimate"]
     newest = image.tags[image.newest_tag]
@@ -209,7 +209,7 @@ def test_a_silenced_rule_stops_no_run_and_stays_visible() -> None:
     assert entry.silenced == "tried on spark-1 on Monday"
 
 
-def test_silencing_a_rule_that_does_not_exist_is_an_error() -> None:
+def test_silencing_an_unknown_rule_is_an_error() -> None:
     host = plan({"s": {"recipe": HERETIC, "silenced": {"quantisation-format": "because of that"}}})
     (problem,) = unknown_silences(host, catalog(), origin("services"))
     assert problem.subject.place.endswith("services.s.silenced.quantisation-format")
@@ -255,7 +255,7 @@ def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> No
     )
 
 
-def test_an_image_for_the_spark_alone_is_refused_on_a_card() -> None:
+def test_an_image_only_for_the_spark_is_refused_on_a_card() -> None:
     host = plan({"s": {"recipe": OMNI2}})
     card = Hardware("12.0", 64, 95.6, "amd64")
     assert "omni-gb10-only" in {item.id for item in check_host(host, catalog(), card)}
@@ -407,7 +407,7 @@ def test_an_engine_without_adapters_is_reported(engine: str, key: str) -> None:
     assert str(finding.subject.key).startswith(f"services.s.{key}")
 
 
-def test_an_adapters_name_belongs_to_its_service_alone() -> None:
+def test_an_adapters_name_must_differ_from_served_names() -> None:
     recipe = {"recipe": "qwen36-35b-a3b-heretic-dflash", "served_names": ["my-style"]}
     with pytest.raises(UserError, match="my-style"):
         plan({"s": {**recipe, "adapters": [ADAPTER]}})

@@ -46,7 +46,7 @@ def test_the_port_that_has_the_cable_is_found() -> None:
 
 
 @pytest.mark.parametrize("number", [3, 4])
-def test_each_cable_of_a_ring_has_two_networks_of_its_own(number: int) -> None:
+def test_each_cable_of_a_ring_has_its_own_two_networks(number: int) -> None:
     names = tuple(f"spark-{item}" for item in range(1, number + 1))
     wanted = FabricAddresses(shape="ring", hosts=names)
     ends: dict[str, list[tuple[str, int, int]]] = {}

@@ -150,7 +150,7 @@ def test_a_text_model_gets_no_picture() -> None:
     assert "has no vision" in of("qwen36-27b-nvfp4-dflash-fp8").skip["image"]
 
 
-def test_an_unset_prefix_cache_is_left_to_vllm() -> None:
+def test_an_unset_prefix_cache_keeps_vllms_default() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash", enable_prefix_caching=None)
     assert made.prefix_caching is None
     assert "prefix-cache" not in made.skip

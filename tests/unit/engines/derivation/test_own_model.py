@@ -123,7 +123,7 @@ def test_sizes_depend_on_the_gpu(
 
 
 @cases("group", "data", "config", "arguments")
-def test_sglang_serves_a_text_model_by_its_name_alone(
+def test_sglang_serves_a_text_model_given_only_by_name(
     group: str, data: dict[str, Any], config: dict[str, Any], arguments: dict[str, Any] | None
 ) -> None:
     with hub.on_the_hub(hub.repository(config={**hub.CONFIG, **config})):

@@ -127,7 +127,7 @@ def test_a_sleeping_service_is_skipped_and_refused_by_name(
     assert not list((tmp_path / "results").rglob("*.json"))
 
 
-def test_the_document_has_verdicts_and_causes_and_the_key_is_in_the_environment_alone(
+def test_the_document_has_verdicts_and_causes_and_the_key_is_only_in_the_environment(
     bench: Callable[..., Done], tmp_path: Path
 ) -> None:
     done = bench("--json")

@@ -157,7 +157,7 @@ def test_tools_and_reasoning_are_offered_if_the_service_supports_them() -> None:
         assert "chat_template_kwargs" not in entry["litellm_params"]
 
 
-def test_each_key_file_has_a_variable_of_its_own() -> None:
+def test_each_key_file_has_its_own_variable() -> None:
     result = exported(
         spark_1=(SPARK, {}), spark_2=(SPARK, {}), rtx_1=(RTX, {"api_key_file": "keys/rtx"})
     )
