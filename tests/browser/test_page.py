@@ -41,7 +41,7 @@ def test_no_table_scrolls_sideways_on_a_phone_or_desktop(width: int) -> None:
 
 @pytest.mark.parametrize("hosts", [3, 12])
 def test_the_whole_page_fits_three_screens_of_a_phone(hosts: int) -> None:
-    """Faults, every finding and the fleet are visible without opening anything."""
+    """Faults, every finding and the fleet are visible while all sections are closed."""
     page = look(example(hosts), width=360, opened=False)
     assert page.scroll_width == 360
     assert page.sticking_out == []

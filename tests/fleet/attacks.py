@@ -1,5 +1,5 @@
-"""A neighbour's attacks on a host, all at once. The host runs this file with ``python3`` and the
-standard library alone.
+"""A neighbour's attacks on a host, all at once. The host runs this file with ``python3`` and only
+the standard library.
 
 Arguments: addresses with ports of a proxy, a peer server and the proxy of a service that sleeps,
 seconds, and a key; or only the address for all models, and seconds. The program prints counters at

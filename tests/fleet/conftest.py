@@ -68,7 +68,7 @@ def site(fleet: None, tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @pytest.fixture
 def converged(site: Site) -> Site:
-    """The fleet as inventory/virtual.py plans it, whatever an earlier test did."""
+    """Restore the fleet to the plan of inventory/virtual.py after earlier tests."""
     site.power_on()
     site.repair()
     site.deploy(refused={"hopper-1"})

@@ -268,7 +268,7 @@ def bare(host: str) -> None:
         " 2>/dev/null;"
         " sudo rm -rf /opt/sparkwright /opt/models /etc/systemd/system/sparkwright-*"
         " /etc/systemd/system/*.wants/sparkwright-*;"
-        # A failed unit without a file does not load once it has a file again (EBUSY).
+        # systemd does not load a failed unit whose file was removed and restored (EBUSY).
         " sudo systemctl reset-failed 'sparkwright-*'; sudo systemctl daemon-reload;"
         " docker rm -f sparkwright-qwen36 >/dev/null 2>&1;"
         " docker image prune -af >/dev/null",

@@ -121,7 +121,8 @@ def test_bench_agrees_with_the_engines_own_counters(engine: Site) -> None:
     assert [cell.concurrency for cell in result.cells] == [1, 4], done.stdout + done.stderr
     for cell in result.cells:
         assert cell.errors == 0
-        # The engine answers one word to everything, which the smoke test's own counting shows too.
+        # The engine answers every request with one word, which the smoke test's own count shows,
+        # too.
         assert 0.3 < cell.measures["acceptance"] <= 1
     assert str(result.engine) == "vLLM 0.32.0"
 

@@ -92,7 +92,7 @@ def test_a_command_without_yes_and_a_terminal_does_not_hang(site: Site) -> None:
 
 
 def test_the_example_inventory_fails_only_at_the_connection(site: Site) -> None:
-    """The inventory's hosts do not exist: everything up to the connection must be right."""
+    """The inventory's hosts do not exist, so that only the connection may fail."""
     mirror = [
         'image_mirrors={"ghcr.io": "http://10.213.77.2:5000",'
         ' "registry-1.docker.io": "http://10.213.77.2:5000"}',

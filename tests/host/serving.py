@@ -12,7 +12,7 @@ from typing import Any
 
 
 def free_port() -> int:
-    """A free port below the range from which connections of other tests begin."""
+    """A free port below the range that connections of other tests use."""
     for port in SystemRandom().sample(range(20_000, 32_000), 100):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("", port))
@@ -59,7 +59,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 1024
 
     def handle_error(self, *_: Any) -> None:
-        """Clients that leave are part of the tests."""
+        """Ignore clients that disconnect, as some tests do."""
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Sites with a broken plan, and hosts that answer: `sparkwright` and pyinfra run as users run them.
 
-The hosts are pyinfra's own for tests (``@fake``), so that nothing leaves this machine.
+The hosts are pyinfra's test hosts (``@fake``), so that no request leaves this machine.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Lines that change in place: drawn again, and separate from the log."""
+"""Lines that change in place: each is redrawn, and separate from the log."""
 
 import logging
 import re

@@ -55,7 +55,7 @@ def _seen(run: Run, host: FakeHost, *, models: bool, image: bool, parts: bool = 
 
 
 def _fleet(*has: bool, **data: Any) -> tuple[Run, list[FakeHost]]:
-    """Hosts that have everything, or nothing."""
+    """Hosts that have all files and images, or none of them."""
     hosts = [spark(f"spark-{n}") for n in range(1, len(has) + 1)]
     run = site(*hosts, **data)
     for host, there in zip(hosts, has, strict=True):
@@ -83,7 +83,7 @@ def test_a_host_that_has_the_content_is_asked_first() -> None:
 def test_hosts_that_do_not_share_take_no_part() -> None:
     run, (_, second) = _fleet(True, False, peer_sharing=False)
     assert _peers(run, second) == ()
-    # A host with an unknown address, behind a jump host, shares nothing either.
+    # A host with an unknown address, behind a jump host, shares no file either.
     run, (_, second) = _fleet(True, False)
     run.hosts["spark-1"].connection = None
     assert _peers(run, second) == ()

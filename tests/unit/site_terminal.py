@@ -66,7 +66,7 @@ class Terminal:
         os.write(self._end, message.encode())
 
     def until(self, message: str, times: int = 1, seconds: float = 30) -> str:
-        """Wait for a text on the screen. Returns everything since the start."""
+        """Wait for a text on the screen. Return all output since the start."""
         deadline = time.monotonic() + seconds
         while self.got.count(message) < times:
             assert time.monotonic() < deadline, f"no {message!r} in {self.got!r}"

@@ -1,4 +1,4 @@
-"""Deploy on a bare host without Docker and NVIDIA's toolkit, and the removal of everything."""
+"""Deploy on a bare host without Docker and NVIDIA's toolkit, and complete removal."""
 
 import contextlib
 import os

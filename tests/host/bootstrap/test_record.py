@@ -197,7 +197,7 @@ DOCKER = ("docker.io", "docker-compose")
 
 
 def test_the_original_state_is_recorded_once(apt: Apt, tmp_path: Path) -> None:
-    """An interrupted step is begun again with half of it installed."""
+    """An interrupted step, with half of its packages installed, starts again."""
     step("docker", packages=DOCKER)
     apt.installed.add("docker.io")
     step("docker", packages=("docker-compose",))

@@ -322,8 +322,8 @@ def test_a_build_gets_the_proxy(
 def test_a_derived_image_is_named_once_its_promises_hold(
     docker: Docker, request_: PullRequest
 ) -> None:
-    """The image's steps run in containers without network and without capabilities; a broken
-    promise leaves no image.
+    """The image's steps run in containers without network and capabilities; after a broken promise,
+    no image remains.
     """
     derived = replace(request_, name="sparkwright.local/r:sha256-1")
     files = {"Dockerfile": BuildFile(""), "steps.py": BuildFile("")}

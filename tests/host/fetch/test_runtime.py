@@ -60,7 +60,7 @@ def test_a_cached_bundle_needs_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bundle_works_on_this_host(fetch: Fetch, tmp_path: Path) -> None:
-    """The tree alone, without site-packages, is enough to fetch."""
+    """The fetch program needs only the tree, and no site-packages."""
     arch = os.uname().machine
     if arch not in MACHINES:
         pytest.skip(f"no bundle for {arch}")

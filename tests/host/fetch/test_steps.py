@@ -37,7 +37,7 @@ def test_an_invalid_diff_or_a_path_out_of_the_folder_is_refused(diff: str) -> No
 
 
 def _run(folder: Path, mode: str, *every: object) -> tuple[int, str, str]:
-    """Run the program as a container runs it: alone in its folder."""
+    """Run the program as a container does, without other files in its folder."""
     (folder / "steps.py").write_bytes(Path(steps.__file__).read_bytes())
     (folder / "steps.json").write_text(json.dumps(every))
     arguments = [sys.executable, "-I", "-S", "-B", str(folder / "steps.py"), mode]

@@ -308,7 +308,7 @@ def whole(response: http.client.HTTPResponse) -> Answer:
 
 
 def proxies_of(home: Path, replicas: tuple[Replica, ...], **settings: Any) -> Proxies:
-    """HAProxy with one proxy, its files and sockets below a directory of the test's."""
+    """HAProxy with one proxy, whose files and sockets are below a directory of the test."""
     proxy = Proxy("llm", free_port(), replicas, bind="127.0.0.1", health_path="/generates")
     proxies = Proxies(
         proxies=(proxy,),

@@ -39,7 +39,7 @@ def ca(folder: Path) -> Authority:
 
 @pytest.fixture
 def other(folder: Path) -> Authority:
-    """A CA of an attacker's."""
+    """A CA of an attacker."""
     return authority(NOW, folder / "other-ca", names=NAMES)
 
 

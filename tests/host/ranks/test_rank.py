@@ -83,7 +83,7 @@ def test_a_plain_network_gets_no_file_of_variables(
 def test_a_device_with_an_odd_name_adds_no_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An attacker who names a device adds no line to the file, and Compose fills nothing in."""
+    """An attacker who names a device adds no line to the file, and Compose expands no variable."""
     seen = FabricState((_rail("x\nLD_PRELOAD=/a", 0), _rail("$HOME", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
     assert result is not None

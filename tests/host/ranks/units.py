@@ -118,7 +118,7 @@ class Unit:
                 os.killpg(self._process.pid, sign)
 
     def kill_engine(self) -> None:
-        """Kill the engine alone."""
+        """Kill only the engine."""
         os.kill(self.engines[-1][0], signal.SIGKILL)
 
     @property

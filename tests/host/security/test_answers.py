@@ -148,7 +148,7 @@ def test_an_endless_answer_of_a_token_service_is_cut(tmp_path: Path) -> None:
 
 
 class Engine(Handler):
-    """Server that answers everything with one text."""
+    """Server that answers every request with one text."""
 
     text: str
 

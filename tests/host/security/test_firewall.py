@@ -222,8 +222,8 @@ def test_only_the_published_port_of_a_bridge_is_reached(
     hosts: tuple[Namespace, Namespace], stack: contextlib.ExitStack, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], outgoing: bool,
 ) -> None:  # fmt: skip
-    """The rules hold after ``nft flush ruleset``, too, once the watch has run, and past a rule that
-    accepts everything.
+    """A rule that accepts all packets does not open the ports, and the watch restores the rules
+    after ``nft flush ruleset``.
     """
     (head, neighbour), container = hosts, Namespace(stack)
     script = BRIDGE.format(pid=container.pid, forward="net.ipv4.ip_forward")

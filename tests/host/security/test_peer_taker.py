@@ -282,7 +282,7 @@ def test_a_silent_peer_is_abandoned(
 
 
 def test_a_slow_peer_is_abandoned(taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The peer sends some bytes, but fewer than required."""
+    """The peer sends fewer bytes per second than required."""
     monkeypatch.setattr(peers, "WINDOW", 3.0)
     held, size = [0], 64 * MIB
 
@@ -391,7 +391,7 @@ def test_a_proxy_in_the_environment_gets_no_request(
 def test_a_disk_that_loses_written_bytes_ends_the_fetch(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ZFS makes holes of zeros: the same range would be fetched endlessly."""
+    """ZFS stores zeros as holes, so that the program would fetch the same range endlessly."""
     monkeypatch.setattr(Part, "missing", lambda part: [(0, part.file.size)])
 
     def behave(connection: socket.socket, asked: Asked) -> None:

@@ -29,7 +29,7 @@ PIECE = b'{"model_type": "fake"}'
 
 @dataclass
 class Tapped:
-    """An attacker between two hosts, who forwards everything and records it."""
+    """An attacker between two hosts, who forwards and records all bytes."""
 
     port: int
     heard: bytearray = field(default_factory=bytearray)

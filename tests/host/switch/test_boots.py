@@ -133,7 +133,7 @@ def test_a_killed_start_that_served_keeps_its_cache(host: Host, file: str) -> No
     host.serves(file)
     host.end(10)
     assert compiled(host.start()) == "first"
-    host.end(10)  # success of an earlier start proves nothing about this start
+    host.end(10)  # a mark of an earlier start does not count
     assert compiled(host.start()) is None
 
 

@@ -76,7 +76,7 @@ _ANY = st.recursive(
 
 
 def of(kind: Any) -> st.SearchStrategy[Any]:
-    """JSON data that a contract accepts, however strange."""
+    """Strange JSON data that a contract accepts."""
     if hasattr(kind, "__dataclass_fields__"):
         fields = records._fields(kind)
         return st.fixed_dictionaries({name: of(inner) for name, (inner, _) in fields.items()})

@@ -65,8 +65,7 @@ def peak() -> int:
 
 
 class Answers(Handler):
-    """Server that answers everything with ``answer`` (status, body, headers) and records its
-    requests."""
+    """Server that answers every request with ``answer`` (status, body, headers) and records it."""
 
     answer: tuple[int, bytes, dict[str, str]]
     asked: list[tuple[str, str | None]]

@@ -1,6 +1,4 @@
-"""The site's state on the controller belongs to its owner alone, and no other user's key is
-accepted.
-"""
+"""Only the owner can read the site's state on the controller; keys of other users are refused."""
 
 import hashlib
 import os

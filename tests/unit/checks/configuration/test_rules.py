@@ -141,7 +141,7 @@ def test_ids_of_rules_are_unique() -> None:
     assert len(issues) == len({issue.id for issue in issues})
 
 
-#: The card claims that it runs on RTX 50; the image is for arm64 alone.
+#: The card claims that it runs on RTX 50; the image is only for arm64.
 CLAIMED = {AEON_RTX, "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"}
 
 

@@ -150,7 +150,7 @@ def test_mods_of_another_registry_become_files_and_patches(site: Path, registry:
     assert texts == [MODS["template/chat.jinja"], "kind: recipe\n", "x = 1\n", "--- a/x\n"]
     assert "imported-setting" not in run("check", "--recipe", "mine").output
     assert "unchanged" in run("import", "mine.yaml", *options).output
-    # Without the patches, whose base no lock pins yet, the whole recipe is accepted.
+    # The recipe without its patches, whose base is not pinned yet, is accepted.
     (site / "mine.yaml").write_text(minimal(command, mods=names[:2]))
     assert run("import", "mine.yaml", *options).exit_code == 0
     checked = run("check", "--recipe", "mine")

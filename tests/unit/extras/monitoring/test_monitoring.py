@@ -77,8 +77,8 @@ def test_alerts_equal_the_doctors_diagnoses() -> None:
 def test_services_are_scraped_with_the_key_or_by_their_own_host(
     case: str, data: dict[str, Any]
 ) -> None:
-    """Prometheus scrapes by https with TLS; a service that listens on its host alone is scraped
-    on the host.
+    """Prometheus scrapes by https with TLS; a service that listens only on its host is scraped on
+    the host.
     """
     result = files([("fd00::5", plan(**data))], 9200)
     own = sorted(path for path in result if path.startswith(("prometheus.yml", "targets/")))
