@@ -45,7 +45,7 @@ done </models/lab
 
 @pytest.fixture(scope="module")
 def llama() -> build.Engine:
-    """Only the build uses the engine's small tree, so that a test needs no hold of the lab."""
+    """Only the build uses the engine's small tree, so the tests do not hold the lab."""
     return build.ensure(LLAMA_SERVER)
 
 

@@ -14,7 +14,7 @@ LOADED, COMPILED = "Directly load the compiled graph(s)", "Compiling a graph for
 
 
 def _restarted() -> str:
-    """Restart the service; return its journal since then, once it is healthy."""
+    """Restart the service, wait until it is healthy, and return its journal since the restart."""
     time.sleep(1)  # `--since` has whole seconds
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
     inside(HOST, "systemctl", "reset-failed", UNIT)  # systemd allows three starts an hour
@@ -64,7 +64,7 @@ def test_a_cache_that_breaks_the_start_is_replaced(converged: Site) -> None:
 
 
 def test_a_gb10_that_compiled_is_restarted_once(converged: Site) -> None:
-    """The fleet's inventory turns this second start off, to save the tests' time."""
+    """The fleet's inventory turns the second start off, which saves time in other tests."""
     inside(HOST, "systemctl", "stop", UNIT)
     inside(HOST, "sh", "-c", f"rm -rf {CACHES}/*")
     time.sleep(1)  # `--since` has whole seconds

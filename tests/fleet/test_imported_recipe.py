@@ -55,7 +55,7 @@ def imported(site: Site) -> Site:
 
 
 def _ask(site: Site, route: str, **body: Any) -> Any:
-    """The answer to a client's request, as the host receives it."""
+    """The answer to a client's request on the host."""
     headers = f"-H 'Authorization: Bearer {site.key}' -H 'Content-Type: application/json'"
     data = json.dumps({"model": "tiny-imported", **body})
     return json.loads(

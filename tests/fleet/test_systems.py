@@ -39,7 +39,7 @@ def _host(recipe: str) -> tuple[str, str]:
 
 @pytest.fixture
 def systems(site: Site) -> Iterator[Site]:
-    """The fleet as planned, restored afterwards."""
+    """The fleet as planned, which is restored afterwards."""
     site.power_on()
     site.repair()
     yield site

@@ -63,7 +63,7 @@ class Load:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let every request end."""
+        """Wait for the end of every request."""
         self._stop.set()
         for thread in self._threads:
             thread.join(60)

@@ -68,7 +68,7 @@ def test_a_fact_with_arguments_extends_the_observation() -> None:
         )  # fmt: skip
         host.get_fact(views.LockHolder, files=["/etc/x"])
     assert executed(host) == [OBSERVE] * 3
-    # Known facts stay: the answer to this narrower request replaces none.
+    # The answer to this narrower request replaces no known fact.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
 
 

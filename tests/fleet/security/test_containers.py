@@ -171,7 +171,7 @@ def test_a_switch_changes_the_hardening_and_a_rollback_restores_the_former_level
 @pytest.mark.timeout(300)
 def test_without_a_proxy_only_the_published_port_is_reached(site: Site) -> None:
     """A local user, and a neighbour that routes packets, try another port at the container's
-    address. The container tries to reach the host.
+    address. The container also tries to reach its host.
     """
     site.power_on()
     site.repair()

@@ -1,4 +1,4 @@
-"""Ports of a fabric as a host reads them, and findings about them."""
+"""Ports of a fabric, read from a host, and findings about these ports."""
 
 from collections.abc import Callable
 from dataclasses import replace

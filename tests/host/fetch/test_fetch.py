@@ -173,7 +173,7 @@ def test_bytes_of_hf_transfer_are_hashed_after_its_end(
             file.write(bytes(part.file.size))
 
     monkeypatch.setattr(transfer.Libraries, "_fetch", fetched)
-    # The right bytes were on the disk when they were hashed.
+    # Hashing found the right bytes on the disk.
     monkeypatch.setattr(verify.Follower, "sha256", lambda self: self._part.file.sha256)
     name = "model-00001-of-00002.safetensors"
     fetch.complete(f"{name}: expected sha256", downloader="hf_transfer", chunk_size=MIB)

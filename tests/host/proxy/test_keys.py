@@ -181,7 +181,7 @@ def test_a_change_of_keys_is_refused_if_haproxy_reads_another_file(managed: Runn
 
 
 def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
-    """A host gets keys with its first deploy. Before, the host blocks no end of a rotation."""
+    """A host without a deploy gets its keys later, and does not delay the end of a rotation."""
     Path(managed.proxies.config).unlink()
     assert program.main(request(managed.proxies, named(default=KEY))) == []
     assert program.main(request(managed.proxies, None)) == []

@@ -1,5 +1,5 @@
-"""A user of the host in the engine's place, while the engine is stopped, and at its socket; the
-health check at a separate socket.
+"""Attacks of a host's user on the engine's socket, also while the engine is stopped, and the health
+check at a separate socket.
 """
 
 import contextlib

@@ -74,7 +74,7 @@ class Namespace:
         return process.pid
 
     def address(self, device: str, *addresses: str) -> None:
-        """Give a device its addresses, and listen at the first."""
+        """Give a device its addresses, and listen at the first address."""
         for address in addresses:
             suffix = ("/64", "nodad") if ":" in address else ("/24",)
             self.run("ip", "address", "add", address + suffix[0], "dev", device, *suffix[1:])

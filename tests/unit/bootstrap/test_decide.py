@@ -70,7 +70,7 @@ def test_a_docker_older_than_the_toolkit_is_restarted() -> None:
 
 
 class TestOnDgxOs:
-    """Software that DGX OS manages itself is verified only."""
+    """Bootstrap only verifies software that DGX OS manages."""
 
     def test_the_driver_is_never_changed(self) -> None:
         for driver in (None, "570.1"):
@@ -100,7 +100,7 @@ class TestDriver:
             assert step.packages == tuple(packages)
             assert result.reboot
             assert result.cures == {"nvidia-driver"}
-            # A host without its driver could not serve: the driver stays.
+            # The driver stays, since a host without a driver can't serve.
             assert step.undo.packages == ()
             assert step.undo.apart
         assert decided(state, "driver").steps == ()

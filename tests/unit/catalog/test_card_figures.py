@@ -19,7 +19,7 @@ from tests.unit.builders import ROOT, catalog
 
 CARDS: dict[str, Any] = safe_load((HERE / "figures.yaml").read_text(encoding="utf-8"))
 DATA = [safe_load(path.read_text("utf-8")) for path in (ROOT / "catalog").rglob("*.yaml")]
-#: Keys whose values are figures of this project, or names.
+#: Keys whose values are names, or figures of this project.
 _OURS = {
     "kind", "name", "repository", "family", "body", "drafter", "image", "tag", "recipe", "system",
     "served_names", "needs", "boot_seconds", "first_answer_seconds", "rank", "date", "not_before",

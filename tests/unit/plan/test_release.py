@@ -329,7 +329,7 @@ def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     entry += (
         "  - {patch: fix.patch, into: /usr/lib}\n  - files: [{at: /opt/c, source: fix.patch}]\n"
     )
-    # The two files are no files of the service: the steps add them to the image.
+    # The steps add the two files to the image, so the service does not mount them.
     entry += "arguments: {tool_parser_plugin: /usr/lib/x.py, chat_template: /opt/c}\n"
     (folder / "recipe.yaml").write_text(entry)
     for name in ("link.patch", "out.patch"):
