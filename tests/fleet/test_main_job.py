@@ -1,4 +1,4 @@
-"""The main job, end to end, in a user's order: look, deploy, deploy again, change."""
+"""The main job, end to end, in a user's order: a dry run, a deploy, a second deploy, a change."""
 
 import json
 import re
@@ -129,7 +129,7 @@ def test_a_dry_run_on_converged_hosts_plans_no_change(converged: Site) -> None:
     assert before.refused == set()
 
 
-def test_a_changed_value_restarts_its_service_alone(converged: Site) -> None:
+def test_a_changed_value_restarts_only_its_service(converged: Site) -> None:
     """A second service on the same host, and a neighbour, keep their containers."""
     two = (
         'services = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", '
@@ -150,7 +150,7 @@ def test_a_changed_value_restarts_its_service_alone(converged: Site) -> None:
     assert re.fullmatch(r"service second: release \w{12} after \w{12}, restart", change)
     arguments = ssh("spark-1", "docker inspect -f '{{json .Args}}' sparkwright-second")
     assert '"--max-model-len","32768"' in arguments
-    # A service taken out of the settings is reported, and is the user's to remove.
+    # A run reports a service that is not in the settings, and leaves its removal to the user.
     converged.restore("group_data/sparks.py")
     left = converged.deploy("--limit", "sparks")
     assert "sparkwright-second.service" in left.output
@@ -199,7 +199,7 @@ def test_the_service_returns_after_docker_stops_and_starts(converged: Site) -> N
 
 
 def _running(host: str) -> str:
-    """Id of the service's container; empty if none runs."""
+    """Id of the service's running container, or an empty text."""
     look = ["docker", "ps", "-q", "--no-trunc", "--filter", "name=^sparkwright-qwen36$"]
     return machines.inside(MACHINES[host], look).stdout.strip()
 

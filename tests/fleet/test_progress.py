@@ -44,7 +44,7 @@ def test_progress_shows_downloads_and_a_boot(site: Site) -> None:
         kept = inside(HOST, "cat", "/opt/sparkwright/services/qwen36/boot.json")
         assert all(phase in kept for phase in ("weights into memory", "capturing graphs"))
 
-        # Without a terminal: a line at each new phase, with its time at the boot before.
+        # Without a terminal, each new phase is a line with its duration in the previous boot.
         site.rollout(soak_seconds=6)
         run = site.deploy("--limit", HOST, "--data", f"image_tag={NEW}")
         restarted = site.sparkwright("restart", "inventory/virtual.py", HOST, "--yes")
@@ -54,7 +54,7 @@ def test_progress_shows_downloads_and_a_boot(site: Site) -> None:
     assert re.search(rf"\[{HOST}\] +{phase}", run.output), run.output
     assert re.search(rf"{HOST}: {phase}", restarted), restarted
     assert re.search(rf"\[{HOST}\] +watching for another \d+ s", run.output), run.output
-    # A host without changes gets no such question.
+    # The run does not ask an unchanged host for its progress.
     site.deploy("--limit", HOST)
     again = site.deploy("--limit", HOST)
     assert again.changed == set()
