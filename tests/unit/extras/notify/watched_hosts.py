@@ -13,7 +13,7 @@ WEDGE = WatchFinding(
 
 
 def host(*arguments: WatchFinding, **changes: Any) -> Deployment:
-    """A host whose watch reports these findings; none by default."""
+    """A host whose watch reports these findings; by default the watch reports no finding."""
     return answer(watch={"at": NOW - 20, "findings": [vars(item) for item in arguments]}, **changes)
 
 
