@@ -90,7 +90,7 @@ def _continued(answer: http.Answer, _: Path) -> str:
 
 def _ranked(answer: http.Answer, _: Path) -> str:
     scores = {item["index"]: item["relevance_score"] for item in answer.json()["results"]}
-    return f"the right document first, {_best(scores):.3g}"
+    return f"the right document is first, {_best(scores):.3g}"
 
 
 def _scored(answer: http.Answer, _: Path) -> str:
@@ -119,7 +119,7 @@ def _vectors(answer: http.Answer, files: Path) -> str:
     own = {part[key] for part in parts for key in _LENGTHS if isinstance(part.get(key), int)}
     lengths = {len(vector) for vector in vectors}
     sound = finite and all(map(any, vectors)) and len(vectors) == len(_DOCUMENTS)
-    shown = f"{len(vectors)} vectors of {lengths} numbers (finite: {sound}); its files say {own}"
+    shown = f"{len(vectors)} vectors of {lengths} numbers (valid: {sound}); the model has {own}"
     fail_if(not sound or len(lengths) != 1 or (own and not lengths <= own), "vector", shown)
     return f"vectors of {lengths.pop()} numbers"
 
@@ -139,7 +139,7 @@ def _spoken(answer: http.Answer, _: Path) -> str:
     except (wave.Error, EOFError) as error:
         raise ValueError(f"the file is not a WAV file: {error}") from None
     samples = struct.unpack(f"<{len(data) // 2}h", data[: len(data) // 2 * 2])
-    fail_if(width != 2 or not samples, "silence", f"{len(data)} bytes of {8 * width} bits a sample")
+    fail_if(width != 2 or not samples, "silence", f"{len(data)} bytes, {8 * width}-bit samples")
     mean = sum(samples) / len(samples)
     spread = math.sqrt(sum((sample - mean) ** 2 for sample in samples) / len(samples))
     shown = f"{len(samples) / rate:.1f} s at {rate} Hz, loudness {spread:.0f} of 32768"
@@ -167,7 +167,7 @@ def _drawn(answer: http.Answer, _: Path) -> str:
     # With any PNG filter, one colour is a repeated byte, or zeros if the bytes are differences.
     rows = [raw[at + 1 : at + line] for at in range(0, len(raw), line)]
     plain = all(row.count(row[-depth:]) * depth >= len(row) - depth for row in rows)
-    fail_if(plain, "blank", f"{shown} of one colour")
+    fail_if(plain, "blank", f"{shown} has only one colour")
     return shown
 
 

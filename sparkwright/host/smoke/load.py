@@ -41,9 +41,9 @@ def needle(client: DeepClient, tokens: int) -> str:
     answer = client.ask(start + filler(client, tokens) + end, 32)
     asked = answer.prompt_tokens
     fail_if(asked <= tokens, "short", f"the probe has only {asked} tokens")
-    lost = f"at {asked} tokens the word from the start, {word}, is lost: {clip(answer.text)!r}"
+    lost = f"after {asked} tokens the model has forgotten {word}: {clip(answer.text)!r}"
     fail_if(word not in (answer.text or "").lower(), "forgot", lost)
-    return f"{word} remembered across {asked} tokens{answer.note}"
+    return f"the model remembered {word} across {asked} tokens{answer.note}"
 
 
 def limit(client: DeepClient) -> str:

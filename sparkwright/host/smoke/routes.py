@@ -121,10 +121,12 @@ def switched_off(client: client.DeepClient) -> str:
     """Check that a few tokens are enough for an answer without reasoning."""
     answer = client.chat(client.body(check.QUESTION, 64, think=False))
     thoughts = answer.reasoning or _marked(answer.text)
-    fail_if(thoughts, "thinks", f"it reasons although enable_thinking is false: {clip(thoughts)}")
+    fail_if(
+        thoughts, "thinks", f"the model reasons, but enable_thinking is false: {clip(thoughts)}"
+    )
     nonsense = f"without reasoning, the answer to 17 + 25 is {clip(answer.text)!r}"
     fail_if("42" not in (answer.text or ""), "wrong", nonsense)
-    return f"{answer.tokens} tokens, none of them reasoning"
+    return f"{answer.tokens} tokens without reasoning"
 
 
 def switched_on(client: client.DeepClient) -> str:
