@@ -65,7 +65,7 @@ def _lines(key: str, value: Any, origins: Mapping[str, str]) -> list[str]:
 
 def _dumped(data: dict[str, Any]) -> list[str]:
     (value,) = data.values()
-    # None: a mapping of plain values is written in brackets, on one line.
+    # With None, PyYAML writes a mapping of plain values in brackets on one line.
     style = None if isinstance(value, dict | list | tuple) else False
     text = yaml.safe_dump(
         data, sort_keys=False, default_flow_style=style, allow_unicode=True, width=96

@@ -24,7 +24,7 @@ Beside = Annotated[
 
 def _of_the_image(path: str) -> str:
     if path.split("/")[1] in ("proc", "sys", "dev", "run", "tmp"):
-        raise ValueError(f"{path} is not a part of an image; choose another folder")
+        raise ValueError(f"{path} does not belong to the image; choose another folder")
     return path
 
 
@@ -132,7 +132,7 @@ def _not_the_systems(path: str) -> str:
     for folder in _DATA["system"]:
         if overlap(path, folder) or any(fnmatchcase(each, folder) for each in folders):
             raise ValueError(
-                f"{folder} of the container is the system's; choose another path, such as "
+                f"{folder} belongs to the container's system; choose another path, such as "
                 f"/opt/sparkwright/files/{path.rpartition('/')[2]}"
             )
     return path

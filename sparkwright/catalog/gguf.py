@@ -45,8 +45,8 @@ class Gguf(data.Data):
 
     Attributes:
         file: its path in the repository; the first part's path for a split model.
-        projector: path of the file that reads images; None without such a file.
-        projector_bytes: size of that file.
+        projector: path of the file for image input; None without this file.
+        projector_bytes: size of the projector.
         architecture: llama.cpp's name of the architecture, such as ``qwen3moe``.
         quantization: the name of its file type, such as ``Q4_K_M``; None if it has no name.
         context: tokens that the model was made for.
@@ -69,5 +69,5 @@ class Gguf(data.Data):
 
     @property
     def tensor_bytes(self) -> int:
-        """Bytes of all tensors, without the projector's."""
+        """Bytes of all tensors, without the projector."""
         return sum(self.layer_bytes) + self.other_bytes

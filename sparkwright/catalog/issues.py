@@ -23,7 +23,7 @@ class Condition(Data):
     Attributes:
         any_of: one of these values; text is compared without regard to case.
         none_of: none of these values; an absent value meets the condition.
-        above, below: a number beyond this.
+        above, below: a limit that the number must exceed, or stay below.
         present: whether the value exists, written or vLLM's default.
         unlike: a case-sensitive pattern that the whole value must not match; an absent value meets
             the condition.
@@ -128,5 +128,5 @@ class Issue(Data):
         return ()
 
 
-#: Facts without a name of their own behind a dot, besides argument.*, speculative.*, environment.*
+#: Facts with a fixed name; argument.*, speculative.* and environment.* have any name.
 FACTS: list[str] = beside(__file__, "vocabulary.yaml")["facts"]

@@ -24,7 +24,7 @@ from sparkwright.findings.user_error import Messages, Problems, UserError, mista
 from sparkwright.host.lib.records import dataclass
 
 _MESSAGES = Messages(__file__)
-#: Names the inventory of a site that has several.
+#: Variable that names the inventory of a site with several.
 VARIABLE = "SPARKWRIGHT_INVENTORY"
 _USUAL = Path("inventory/lab.py")
 
@@ -97,7 +97,7 @@ def read_inventory(
     """Hosts of an inventory file, in its order.
 
     Args:
-        overrides: ``key=value``, as pyinfra's ``--data``.
+        overrides: ``key=value``, as for pyinfra's ``--data``.
         for_pyinfra: whether pyinfra reads the files next: files that use pyinfra's own context,
             which does not exist yet, are compiled and not run.
         group_data: whether to read its group_data too.
@@ -140,7 +140,7 @@ def check_inventory(
     *,
     own_folder: bool = True,
 ) -> None:
-    """Read inventory and group_data files once, before pyinfra does: no traceback for a typo.
+    """Read inventory and group_data files once, before pyinfra does, so a typo shows no traceback.
 
     Args:
         group_data: further folders of group_data.
@@ -301,7 +301,7 @@ def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, A
     """An inventory's text with one more host in a group.
 
     Args:
-        text: the file's text, to be continued.
+        text: the file's present text.
 
     Raises:
         UserError: the line would not add the host to the file; the message has the line.
@@ -311,7 +311,7 @@ def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, A
     line = f"{group} = [{host}]"
     if isinstance(before, list):
         line = f"{group} = [*{group}, {host}]"
-    elif isinstance(before, tuple):  # hosts, and their data
+    elif isinstance(before, tuple):  # a group with data
         line = f"{group} = ([*{group}[0], {host}], *{group}[1:])"
     result = "\n".join([*([text.rstrip("\n"), ""] if text.strip() else []), line, ""])
     with suppress(UserError, KeyError, IndexError):

@@ -89,7 +89,7 @@ def _keys(annotation: Any, depth: int = 1) -> Iterator[tuple[int, str]]:
 
 @cache
 def _known_keys() -> dict[int, list[str]]:
-    """Keys by depth: 1 is the top, 3 a service's."""
+    """Keys by depth: 1 is the top, 3 a service."""
     result = {1: list(CONNECTION_KEYS)}
     for depth, name in _keys(HostSettings):
         result.setdefault(depth, []).append(name)

@@ -64,7 +64,7 @@ def calendar(text: str) -> Calendar:
         raise ValueError(f"{text[:60]!r} is not a calendar: write it like 'Mon..Fri 08:00..18:00'")
     begin, end = _minute(match["begin"]), _minute(match["end"])
     if begin in (end, DAY):
-        raise ValueError(f"{text!r} has no length: write 00:00..24:00 for the whole day")
+        raise ValueError(f"{text!r} ends when it begins: write 00:00..24:00 for the whole day")
     return Calendar(_days(match["days"]) if match["days"] else tuple(range(7)), begin, end)
 
 

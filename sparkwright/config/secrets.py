@@ -33,7 +33,7 @@ _FORM = re.compile(r"[A-Za-z0-9._~+/=-]{16,256}")
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that never prints itself."""
+    """A secret value that str() and repr() hide."""
 
     value: str
 
@@ -106,8 +106,8 @@ def of_service(
     """A secret of a service, without the white space around it.
 
     Args:
-        where: file and key, for messages. The messages show no command and no path of a file that
-            does not exist: either can be a pasted secret.
+        where: file and key, for messages. Messages hide the command, and the path of a missing
+            file: either can be a pasted secret.
 
     Raises:
         UserError: the secret is empty, or its file or command can't be used.
@@ -149,9 +149,9 @@ def exposure(path: Path, subject: str) -> tuple[str, str] | None:
     """
     status = path.stat()
     if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
-        return f"others may read {subject} (mode {mode:o})", f"chmod 600 {path}"
+        return f"other users can read {subject} (mode {mode:o})", f"chmod 600 {path}"
     if status.st_uid not in (0, os.geteuid(), Path().stat().st_uid):
-        return f"{subject} is another user's (uid {status.st_uid})", f"chown $USER {path}"
+        return f"{subject} belongs to another user (uid {status.st_uid})", f"chown $USER {path}"
     return None
 
 

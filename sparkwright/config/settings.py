@@ -303,7 +303,8 @@ _Limit = Annotated[values.Whole, Field(ge=1)]
 
 
 class ClientKeySettings(_Settings):
-    """The API key of one client. Without a command it is made in ``.sparkwright/keys/NAME``.
+    """The API key of one client. Without a command, sparkwright makes the key in
+    ``.sparkwright/keys/NAME``.
 
     A key with ``models`` or a limit opens only the fleet's ``address``.
 
@@ -431,7 +432,7 @@ class HostSettings(_Settings):
             hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
             your own certificate and key. None: http.
-        keys: API keys by client name, beside the fleet's own. Proxies log the name; each can be
+        keys: API keys by client name, beside the fleet's own. Proxies log the name; each key can be
             rotated and revoked (docs/proxy.md).
         sidecars: name of another program on the host -> GiB of memory to reserve for it.
         bootstrap: steps that prepare a bare host; default: none (docs/install.md).
@@ -442,9 +443,9 @@ class HostSettings(_Settings):
             addresses`` writes and no deploy does (docs/clusters.md). Set it in group_data/all.py.
         catalog_directories: your catalogs, read after the shipped catalog.
         registries: name -> git repository (``https://…`` or a path of the controller) of recipes
-            for ``sparkwright import @NAME``. The lock pins each to a commit. Unimported content is
-            not served, except arguments of vLLM's own recipes for a service that names a model
-            (docs/own-models.md).
+            for ``sparkwright import @NAME``. The lock pins each registry to a commit. Unimported
+            content is not served, except arguments of vLLM's own recipes for a service that names a
+            model (docs/own-models.md).
         inventory: the site's inventory, if inventory/ has several and neither command line nor
             SPARKWRIGHT_INVENTORY names one; read from group_data/all.py.
         lock_file: the lock of ``sparkwright lock``. If you name a file, it must exist.
@@ -536,14 +537,16 @@ class HostSettings(_Settings):
         kind, own = _OWN_NAMES[str(info.field_name)]
         for name in entries:
             if re.fullmatch(own, name):
-                raise ValueError(f"{name!r} is the name of a {kind} of sparkwright's own")
+                raise ValueError(
+                    f"{name!r} is reserved: sparkwright itself has a {kind} of this name"
+                )
         return entries
 
     @field_validator("services")
     @classmethod
     def _idle_has_a_group(cls, services: dict[str, ServiceSettings]) -> dict[str, ServiceSettings]:
-        """A service that stops when idle is the only member of its group, whose name no user can
-        write.
+        """Put each service that stops when idle into its own group, with a name that settings can't
+        have.
         """
         for name, service in services.items():
             if service.idle is not None and service.exclusive is None:

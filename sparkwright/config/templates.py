@@ -65,13 +65,13 @@ class _Compiled(FileSystemBytecodeCache):
 
 
 def _quoted(value: object) -> str:
-    """A YAML string (JSON's are) without parts that Compose's interpolation replaces."""
+    """A YAML string in the form of JSON, without parts that Compose's interpolation replaces."""
     return json.dumps(str(value), ensure_ascii=False).replace("$", "$$")
 
 
 @cache
 def _yaml_dumper() -> Any:
-    import yaml  # few templates need it
+    import yaml  # slow to import, and few templates need it
 
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:

@@ -50,7 +50,7 @@ HttpAddress = Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]
 
 def _usable_address(address: str) -> str:
     if ":" in address or re.fullmatch(r"[0-9.]+", address):
-        ip_address(address)  # a name has neither colons nor digits alone
+        ip_address(address)  # only IP addresses have colons, or digits alone
     return address
 
 
@@ -74,7 +74,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 def _no_directory(path: str) -> str:
     if Path(path).expanduser().is_dir():
-        raise ValueError("this is a directory, and a file is needed")
+        raise ValueError("this is a directory, but the setting needs a file")
     return path
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from sparkwright.host.lib.records import dataclass
 
-#: Paths, addresses, Python modules, structures in text, a shell's variables: no word, no number.
+#: Values that are not words or numbers: paths, addresses, Python modules, structures in text and
+#: shell variables.
 _PLACE = re.compile(r"(?s)\s*[~{\[].*|.*[/\\$`].*|\s*[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\s*(:.*)?")
 
 
@@ -34,8 +35,8 @@ class Allowlist:
     def kept(
         self, kind: str, name: str, value: Any, allowed: Collection[str], left_out: list[LeftOut]
     ) -> Any:
-        """Return the value without its parts that such a recipe may not set; ``...`` if nothing is
-        left.
+        """Return the value without the parts that a third party's recipe may not set; ``...`` if
+        nothing is left.
 
         Args:
             kind: key of ``listed``.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sparkwright.engines.tables import release
 
-if TYPE_CHECKING:  # commands that ask hosts load no catalog
+if TYPE_CHECKING:  # commands that query hosts must not load the catalog
     from sparkwright.catalog.data import ArgumentValue
     from sparkwright.engines.engine import Launch
 
@@ -36,7 +36,7 @@ def read_words(arguments: Sequence[str]) -> dict[str, list[str]]:
 
 
 def split(text: str) -> list[str]:
-    """Split a text as a shell does; split an endless or unfinished text at blanks."""
+    """Split a text as a shell does; split a very long or unfinished text at blanks."""
     try:
         return shlex.split(text) if len(text) < 20_000 else text.split()
     except ValueError:

@@ -63,7 +63,7 @@ def _drafts(context: Configuration) -> Iterator[Symptom]:
 
 
 def seen_faults(arguments: Mapping[str, str], unified: bool) -> Iterator[Symptom]:
-    """Faults in the command line of a container that runs."""
+    """Faults in the command line of a running container."""
     share = amount(arguments.get("mem_fraction_static"))
     if unified and share and share > SAFE_SHARE:
         yield Symptom("sglang-share-seen", share=share)

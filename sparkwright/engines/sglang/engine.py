@@ -46,7 +46,7 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
 
 
 def _speculative(values: Mapping[str, Any]) -> Mapping[str, Scalar | None] | None:
-    """Settings by the names that the catalog's issues have."""
+    """Settings by their names in the catalog's issues."""
     if not values.get("speculative_algorithm"):
         return None
     return {
