@@ -61,5 +61,5 @@ def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str
         and catalog.models[other.body.model].family == family
     )
     if not there:
-        return f"no recipe of {family} runs on it: {tag} in a recipe of your own catalog"
-    return f"recipe: {' or '.join(there)}, which {'runs' if len(there) == 1 else 'run'} on it"
+        return f"no recipe of {family} runs on this tag: name {tag} in a recipe of your own catalog"
+    return f"recipe: {' or '.join(there)}, which {'runs' if len(there) == 1 else 'run'} on this tag"

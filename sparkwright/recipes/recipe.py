@@ -33,7 +33,7 @@ class Unfit(Exception):
         super().__init__(f"{observed}: {reason}")
 
     def finding(self, source: str) -> Finding:
-        """This error as a finding of a file."""
+        """Return this error as a finding of a file."""
         where = Subject(file=source, key=self.key or None)
         texts = {"reason": self.reason, "remedy": self.remedy}
         return Finding(REFUSED, Severity.ERROR, where, self.observed, **texts)
@@ -151,7 +151,7 @@ class Foreign:
     Attributes:
         name: name of the new recipe.
         longer_name: name with its folder's name, if another recipe has the short name.
-        title: one line in its own words.
+        title: the recipe's description in one line.
         model: the repository that its key names; the command line takes precedence.
         container: image reference; None for stock vLLM of ``least_vllm`` or newer.
         arguments: arguments of the command line, after ``vllm serve``.

@@ -33,7 +33,7 @@ def command(launch: Launch) -> Command:
 
 
 def rank_misuses(_: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
-    """Refuse every service of several hosts: llama.cpp's ranks (RPC) have neither key nor encryption."""
+    """Refuse every service of several hosts: llama.cpp's ranks (RPC) lack keys and encryption."""
     yield "cluster", "llama.cpp serves on one host", "leave cluster out"
 
 

@@ -145,7 +145,7 @@ def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Faul
     """Executors other than the executor for several hosts."""
     executor = arguments.get(_EXECUTOR)
     if executor not in (None, "mp"):
-        yield _EXECUTOR, f"{executor!r}: vLLM takes mp alone for several hosts", "drop it"
+        yield _EXECUTOR, f"{executor!r}: vLLM supports only mp for several hosts", "drop it"
 
 
 ENGINE = Engine(
