@@ -134,8 +134,9 @@ _HEAD = """\
 
 class Lock(Resolution):
     """All pins: images by ``host/path:tag``, models by ``repository@revision``, registries of
-    recipes (their commit) by address, files of repositories by ``repository@commit/path``; by
-    recipe with patches the images that the patches are made for, with their digests."""
+    recipes (their commit) by address, files of repositories by ``repository@commit/path``; for each
+    recipe with patches, the images that the patches are made for, with their digests.
+    """
 
     version: Literal[1] = 1
     registries: dict[str, Commit] | None = None
@@ -224,7 +225,7 @@ def to_resolution(
         bases: whether patches for another image than the lock's are refused.
 
     Raises:
-        UserError: names everything that is not locked, and every such patch.
+        UserError: names everything that is not locked, and every patch for another image.
     """
     images, models = _references(named)
     pinned = {key: pin for key, model in models.items() if (pin := locked_model(lock, model))}

@@ -1,7 +1,7 @@
 """Registries of recipes: one commit of a git repository, fetched bare and read by git alone.
 
 A foreign repository is never checked out: none of its hooks runs, no submodule is fetched, no
-filter (LFS) is asked, and a symbolic link in it is a file like any other, which is skipped.
+filter (LFS) runs, and a symbolic link in it is a file like any other, which is skipped.
 """
 
 import datetime as dt
@@ -20,7 +20,7 @@ from sparkwright.resolve.lock import Lock
 from sparkwright.resolve.messages import MESSAGES
 
 MOST_FILES = 20_000
-#: Bytes of a recipe.
+#: Largest size of a recipe in bytes.
 LARGEST_FILE = 256 * 1024
 
 
@@ -68,7 +68,7 @@ class Snapshot:
         return result
 
     def naming(self, text: str) -> list[str]:
-        """Paths of ``files`` whose text has these words."""
+        """Paths of ``files`` that contain these words."""
         pattern = ("--fixed-strings", "-e", text)
         result = self._git("grep", "-l", "-z", *pattern, self.commit, "--", none=1)
         named = {path.removeprefix(f"{self.commit}:") for path in result.split("\0")}
