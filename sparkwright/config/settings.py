@@ -443,9 +443,9 @@ class HostSettings(_Settings):
             addresses`` writes and no deploy does (docs/clusters.md). Set it in group_data/all.py.
         catalog_directories: your catalogs, read after the shipped catalog.
         registries: name -> git repository (``https://…`` or a path of the controller) of recipes
-            for ``sparkwright import @NAME``. The lock pins each registry to a commit. Unimported
-            content is not served, except arguments of vLLM's own recipes for a service that names a
-            model (docs/own-models.md).
+            for ``sparkwright import @NAME``. The lock pins each registry to a commit. Only
+            imported content is served, and arguments of vLLM's own recipes for a service that names
+            a model (docs/own-models.md).
         inventory: the site's inventory, if inventory/ has several and neither command line nor
             SPARKWRIGHT_INVENTORY names one; read from group_data/all.py.
         lock_file: the lock of ``sparkwright lock``. If you name a file, it must exist.
