@@ -465,7 +465,7 @@ def _of_a_disk(path: str) -> str:
 def _named_once(adapters: tuple[Adapter, ...]) -> tuple[Adapter, ...]:
     names = [adapter.name for adapter in adapters]
     if more := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{', '.join(more)}: more than one adapter has this name")
+        raise ValueError(f"{', '.join(more)}: two adapters have this name; rename one adapter")
     return adapters
 
 

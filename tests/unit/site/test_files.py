@@ -199,7 +199,8 @@ def test_missing_secrets_are_reported() -> None:
     Path("open").write_text(TOKEN)
     Path("open").chmod(0o644)
     sources: list[tuple[dict[str, Any], str, list[bool]]] = [
-        ({"variable": "UNSET"}, "not set", [True]), ({"file": "open"}, "other users can read", [True]),
+        ({"variable": "UNSET"}, "not set", [True]),
+        ({"file": "open"}, "other users can read", [True]),
         ({"file": "absent"}, "No such file", [True]),
         ({"command": ["true"]}, "prints nothing", []),
         ({"command": [TOKEN]}, "can't be started|not on this machine", [True]),
