@@ -22,7 +22,7 @@ def draft(
     """The text of a file: keys with values first, then the other keys, commented out.
 
     Args:
-        values: values of the entry's keys; ``extends`` may be a key.
+        values: values of the entry's keys; ``extends`` may be one of the keys.
         origins: argument of a recipe -> source of its value, written beside it.
     """
     model = KINDS[kind]

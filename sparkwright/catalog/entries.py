@@ -75,7 +75,7 @@ class Switch(data.Data):
 
 
 class ImageVariable(data.Data):
-    """An environment variable that an image reads, as its card documents it.
+    """An environment variable of an image, with the documentation of its card.
 
     Attributes:
         name: name of the variable.
@@ -95,7 +95,7 @@ class OtherImage(data.Data):
 
     Attributes:
         reference: image with tag.
-        remark: the card's remark on it.
+        remark: the card's remark on the image.
     """
 
     reference: str
@@ -131,7 +131,7 @@ class Tag(data.Data):
         names: other tags that once pointed to this content, such as ``latest``.
         rollback: the tag that the card names for a rollback.
         architectures: the card's claim; the registry's manifest decides.
-        components: further program in the image -> version, as its card gives it.
+        components: further program in the image -> its version on the card.
         adds, fixes, breaks: differences from the previous tag, as text; checkable breakage is in
             the image's issues.
         date: day of the push, if a card names it.
@@ -168,7 +168,7 @@ class Build(data.Data):
     """An image that is built on the host from a git repository at a pinned commit.
 
     Attributes:
-        context: https address of the repository; a tag of the image is a revision of it.
+        context: https address of the repository; the image's tag is a revision in the repository.
         directory: the folder with the Dockerfile.
         base: the catalog's entry of the image that the Dockerfile starts from.
         base_tag: tag of the base image in the Dockerfile.
@@ -191,7 +191,7 @@ class Variables(data.Data):
         served_name: the main served name.
         extra_arguments: the variable for arguments without their own variable.
         arguments: ``vllm serve`` argument -> its variable.
-        defaults: the entry point's values of arguments whose variable is not set.
+        defaults: the entry point's values of arguments if their variables are not set.
         sets: flags that the entry point always sets; sparkwright removes them for a service without
             these flags.
     """
@@ -348,14 +348,14 @@ class Model(data.Data):
     Attributes:
         repository: its name on the hub, ``organisation/name``.
         family: name of the model's family, which rules and drafters refer to, e.g. ``qwen3.6-27b``.
-        task: kind of requests that it is made for; ``completion`` for a base model.
-        role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
+        task: kind of requests that the model is made for; ``completion`` for a base model.
+        role: ``body`` computes the answer, ``drafter`` proposes its tokens.
         revision: branch, tag or commit.
         not_before: commits older than this day do not work.
         format: quantization format; None if no card gives it.
-        file: path of the served file in a repository of GGUF files. The other parts of a split file
-            (``-00001-of-00003.gguf``) are downloaded with it, and no other files.
-        projector: path of the GGUF file that reads images for it (mmproj).
+        file: path of the served file in a repository of GGUF files. Only this file and the other
+            parts of a split file (``-00001-of-00003.gguf``) are downloaded.
+        projector: path of the GGUF file for image input (mmproj).
         gguf: facts of the served file's header. A run reads the header, and replaces the value of
             this entry.
         architecture: the class in its config.json, by which vLLM finds its implementation; None
@@ -429,11 +429,11 @@ class Model(data.Data):
 
 
 class Mounted(data.Data):
-    """A model and the path at which the container sees it.
+    """A model and its path in the container.
 
     Attributes:
         model: an entry of the catalog.
-        mount: absolute path in the container, as the arguments name it.
+        mount: absolute path in the container, for use in the arguments.
     """
 
     model: data.Name
@@ -539,7 +539,7 @@ class Alias(data.Data):
     Attributes:
         title: the use in a word or two, shown beside the name.
         temperature, top_p, top_k, presence_penalty: values for clients; None leaves a value out.
-        thinking: whether the model thinks first; None leaves it to the client.
+        thinking: whether the model thinks first; None leaves the choice to the client.
         source: publication that recommends the parameters.
     """
 
@@ -560,8 +560,8 @@ class Recipe(data.Data):
         status: the card's statement on the recipe as a whole.
         image: the image that serves: an entry of the catalog.
         body: the model that answers.
-        drafter: the model that proposes tokens for it; None without speculative decoding, and if
-            the body has its own heads for speculative decoding.
+        drafter: the model that proposes tokens for the body; None without speculative decoding, and
+            if the body has its own heads for speculative decoding.
         served_names: names that clients ask for; the first is the main one.
         needs: GPU and memory that the recipe needs.
         environment: variables of the container.

@@ -50,7 +50,7 @@ class Promises(data.Data):
     """Checks of the derived image on a host, without network, before a service may run it.
 
     Attributes:
-        imports: Python modules that must be importable in it, without a GPU.
+        imports: Python modules that must be importable in the image, without a GPU.
         versions: Python package -> its version.
         sha256: path in the image -> sha256 of the file, 64 hex digits.
     """
@@ -66,10 +66,10 @@ class Patch(data.Data):
     Attributes:
         files: files that are copied into the image.
         patch: a unified diff, in the folder of the recipe's own file or below it.
-        into: the folder of the image whose files the diff changes.
+        into: the image's folder with the files that the diff changes.
         strip: number of leading folders of the diff's paths that are not below ``into``.
-        optional: whether the image may lack the file of the diff. The diff is applied whole, or
-            not at all.
+        optional: whether the image may lack the file of the diff. The diff is applied as a whole or
+            rejected.
         reverse: whether the diff is reversed (``patch -R``).
         promises: required content of the image after the steps.
     """
@@ -152,7 +152,7 @@ class File(data.Data):
         source: a file in the folder of the recipe's own file, or below that folder; for a service
             in the settings, in one of the site's catalog folders.
         repository: a Hugging Face repository with the file, instead of ``source``.
-        revision: commit, branch or tag of that repository; the lock pins it to a commit.
+        revision: commit, branch or tag of this repository; the lock pins the commit.
         file: path of the file in that repository. The lock keeps its text.
         sha256: hash of its content, 64 hex digits. Other content is refused.
     """

@@ -21,7 +21,7 @@ class Family:
 
     Attributes:
         group: group of the inventory; its file in group_data has the services.
-        architecture: architecture of machines with such a GPU, by its name in registries.
+        architecture: architecture of machines with these GPUs, by its name in registries.
         generation: name of its kernels in vLLM's own recipes.
         cards: least dedicated memory of a card, in GiB, by its common names; None if the GPU has no
             dedicated memory.
@@ -85,7 +85,7 @@ def driver_major(version: str | None) -> int | None:
 
 
 def architectures(recipe: Recipe, catalog: Catalog) -> tuple[str, ...]:
-    """Architectures of the recipe's image, as the catalog has them."""
+    """Architectures of the recipe's image in the catalog."""
     image = catalog.images[recipe.image]
     return image.tags[recipe.tag or image.newest_tag].architectures
 

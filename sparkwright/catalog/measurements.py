@@ -87,7 +87,7 @@ class Row(Data):
 
 
 class Measurement(Data):
-    """A published table, and the hardware and software it was measured on.
+    """A published table, with the hardware and software of the measurements.
 
     Attributes:
         body, drafter: the measured models; drafter None without speculative decoding.

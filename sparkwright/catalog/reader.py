@@ -284,7 +284,7 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-#: Kind -> key whose value names other entries, or tags of the image -> path of the names.
+#: Kind -> key that names other entries, or tags of the image -> path of the names.
 _REFERENCES: dict[str, dict[str, str]] = beside(__file__, "references.yaml")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-#: Prefix of the rank's number in the addresses of a ConnectX-7 without addresses of its own.
+#: Prefix of the default addresses of a ConnectX-7; the rank's number follows.
 _RAIL = "192.168.177."
 #: A network device's name: it becomes a variable of the container.
 Interface = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$")]

@@ -12,7 +12,8 @@ _MOST = 1 << 20
 
 
 def connection_data(file: Path) -> dict[str, Any]:
-    """Settings of connections and of sparkwright's directories in a file, as far as it can be read.
+    """Settings of connections and of sparkwright's directories in a file, as far as they are
+    readable.
 
     No code of the file is run. Lines without a literal value are skipped.
     """

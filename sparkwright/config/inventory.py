@@ -31,7 +31,7 @@ _USUAL = Path("inventory/lab.py")
 
 @dataclass(frozen=True)
 class HostInput:
-    """A host as the user's files define it.
+    """A host with the data of the user's files.
 
     Attributes:
         data: all of the host's data, by key.
@@ -48,8 +48,8 @@ class HostInput:
 def site_inventory() -> Path:
     """The site's inventory, if the command names no inventory.
 
-    It is SPARKWRIGHT_INVENTORY, else the only file in inventory/, else `inventory` of
-    group_data/all.py, else inventory/lab.py.
+    The order is SPARKWRIGHT_INVENTORY, the only file in inventory/, `inventory` of
+    group_data/all.py, and inventory/lab.py.
 
     Raises:
         UserError: the inventory is ambiguous.
@@ -100,7 +100,7 @@ def read_inventory(
         overrides: ``key=value``, as for pyinfra's ``--data``.
         for_pyinfra: whether pyinfra reads the files next: files that use pyinfra's own context,
             which does not exist yet, are compiled and not run.
-        group_data: whether to read its group_data too.
+        group_data: whether to read the inventory's group_data, too.
 
     Raises:
         UserError: a file can't be read or run, or the inventory has no hosts.
@@ -245,7 +245,7 @@ def _run(path: Path, *, for_pyinfra: bool) -> tuple[ast.Module, dict[str, Any] |
 
 
 def _shown(file: Path) -> str:
-    """A path as the user would write it."""
+    """A path in the form that a user would write."""
     here = Path.cwd().resolve()
     return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
 

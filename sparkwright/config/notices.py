@@ -49,7 +49,7 @@ class Address:
 
     @property
     def key(self) -> str:
-        """Name of the address in files: equal for the same URL, and without any part of it."""
+        """Name of the address in files: equal for the same URL, and without any part of the URL."""
         return hashlib.sha256(self.url.value.encode()).hexdigest()[:16]
 
 
@@ -138,7 +138,7 @@ def address(text: str, label: str) -> Address:
     """Parse an address of the settings.
 
     Args:
-        label: name to show for an Apprise URL, whose host may be a token.
+        label: name to show for an Apprise URL, since its host may be a token.
 
     Raises:
         ValueError: the text is not an address; the message does not contain it.

@@ -46,7 +46,7 @@ class Connection(BaseModel):
     timeout: Seconds | None = Field(default=None, alias="_timeout")
 
 
-#: Keys whose values are validated but never shown.
+#: Keys with values that are validated but never shown.
 _SECRET = ("ssh_password", "ssh_key_password")
 CONNECTION_KEYS = (
     *(name for name in Connection.model_fields if name.startswith("ssh_")),

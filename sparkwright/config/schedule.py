@@ -29,7 +29,9 @@ class Calendar:
     end: int
 
     def windows(self) -> Iterator[tuple[int, int]]:
-        """Begin and end in minutes of the week, which begins on Monday; the end may be past it."""
+        """Begin and end in minutes of the week, which begins on Monday; the end may be in the next
+        week.
+        """
         for day in self.days:
             begin = day * DAY + self.begin
             end = begin + self._length

@@ -1,6 +1,6 @@
 """Secrets of a site: from the environment, a command, or a file of the controller.
 
-The fleet's API key is made once, into a 0600 file, unless a setting provides it.
+Unless a setting provides the fleet's API key, sparkwright makes the key once, in a 0600 file.
 """
 
 import hashlib
@@ -65,7 +65,8 @@ def pasted(source: Source) -> str:
 
 
 def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool = False) -> Secret:
-    """Return the key from the environment, else from the command or file; a missing file is made.
+    """Return the key from the environment, otherwise from the command or file; a missing file is
+    made.
 
     Args:
         dry: whether to write nothing; then a missing file gets a temporary key.

@@ -66,7 +66,7 @@ class RolloutSettings(_Settings):
         soak_seconds: observation of a switched host before the next batch; some releases die
             after a minute.
         notice_seconds: time in which a proxied service reports 503 before it drains; must exceed
-            the time in which the fleet's address notices.
+            the time until the fleet's address notices.
         drain_seconds: time for running requests before a service behind a proxy stops.
         on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` rolls back
             the hosts switched before it, too.
@@ -151,17 +151,17 @@ class ServiceSettings(_Settings):
 
     Attributes:
         recipe: a recipe's name in the catalog. Set either ``recipe`` or ``model``.
-        model: a Hugging Face repository, ``organisation/name``, served by the catalog's best recipe
-            for it, else as its own files say (docs/own-models.md). ``organisation/name:Q4_K_M`` or
-            ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest that
+        model: a Hugging Face repository, ``organisation/name``, served by the catalog's best
+            recipe, or by a recipe from its files (docs/own-models.md). ``organisation/name:Q4_K_M``
+            or ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest that
             fits the GPU.
         revision: branch, tag or commit of ``model``; default: its main branch.
         engine: engine for ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Default: llama.cpp for
-            GGUF files, else vLLM.
+            GGUF files, otherwise vLLM.
         image: the catalog's image for ``model``; default: the engine's stock image.
         port: TCP port that clients connect to.
         bind: address that clients connect to; default ``0.0.0.0`` behind the proxy, ``127.0.0.1``
-            without it.
+            without the proxy.
         proxy: whether HAProxy listens on bind and port, asks for the key and passes only client
             routes (docs/proxy.md).
         served_names: replaces the recipe's names; the first is the main one.
@@ -183,7 +183,8 @@ class ServiceSettings(_Settings):
             URLs.
         smoke: the service's smoke test.
         outgoing: whether the container may open connections; ``media_domains`` allows them, too.
-            Otherwise it has no network behind the proxy, and an isolated network without the proxy.
+            Otherwise the container has no network behind the proxy, and an isolated network
+            without.
         hardening: ``strict`` also makes the container's root file system read-only and its written
             files temporary.
         boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.
@@ -258,7 +259,7 @@ class ServiceSettings(_Settings):
 
     @property
     def choice(self) -> str:
-        """The quantization or file that ``model`` names; empty if it names neither."""
+        """The quantization or file in ``model``; empty for a whole repository."""
         return split(self.model or "/")[1]
 
     @property
@@ -384,8 +385,8 @@ class HostSettings(_Settings):
             controller without a shell.
         models_root: directory of models: ``<org>--<name>/<commit>/``.
         services_root: directory of services, releases, runtime and job state.
-        registry_auth_file: file on the controller with accounts of private registries, as ``docker
-            login`` writes it (``config.json``).
+        registry_auth_file: file on the controller with accounts of private registries, in the form
+            of ``docker login`` (``config.json``).
         registry_auth_command: command that prints the content of such a file, like
             hub_token_command.
         downloader: ``hf_transfer``, ``xet`` (the hub's Xet storage where available, else

@@ -49,7 +49,7 @@ def without_recipe(hosts: Iterable[NewHost], catalog: Catalog) -> list[NewHost]:
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write the files below a folder, which is made if it is missing: all files or none.
+    """Write all files below a folder, or none; a missing folder is made.
 
     Raises:
         UserError: names every existing file, before any file is written; or names a file that could

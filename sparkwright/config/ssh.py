@@ -22,7 +22,7 @@ def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> 
     """The command up to the host's address: without prompts, and without accepting the key of an
     unknown host.
 
-    Args: name, data: name and data of the host, as the inventory has them.
+    Args: name, data: name and data of the host in the inventory.
         arguments: further arguments of ssh, such as ``-T``.
         options: options of ssh that override the defaults and the inventory's options.
     """

@@ -64,7 +64,7 @@ def targets_of(
 
 
 def services_of(host: HostInput) -> Iterator[str]:
-    """Names of a host's services, as its settings have them."""
+    """Names of the services in a host's settings."""
     services = host.data.get("services")
     yield from map(str, services if isinstance(services, dict) else ())
 

@@ -48,7 +48,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 class _Compiled(FileSystemBytecodeCache):
     """A user's folder of compiled templates: compiling them takes 25 ms of each run.
 
-    If the folder can't be written, or others may write to it, it is not used.
+    The folder is not used if it can't be written, or other users may write to it.
     """
 
     def load_bytecode(self, bucket: Bucket) -> None:

@@ -14,7 +14,7 @@ ENGINES = {
     "sglang": "sparkwright.engines.sglang.engine",
 }
 
-#: The engine of a service that names neither recipe nor image.
+#: The engine of a service without recipe and image.
 DEFAULT = "vllm"
 
 

@@ -12,7 +12,7 @@ from sparkwright.host.lib.records import dataclass
 _PLACE = re.compile(r"(?s)\s*[~{\[].*|.*[/\\$`].*|\s*[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\s*(:.*)?")
 
 
-#: Name, value, and the reason for leaving it out.
+#: Name and value of a part, and the reason for leaving the part out.
 LeftOut = tuple[str, Any, str]
 
 
@@ -23,9 +23,9 @@ class Allowlist:
 
     Attributes:
         listed: the names, by ``arguments`` and ``env``; also ``=name=value``.
-        texts: names whose values are any text; the values of other names are words and numbers.
-        refused: name, or ``=name=value`` -> reason of its refusal; ``=PLACE`` is for values that
-            are neither words nor numbers, ``=OTHER`` for unlisted names.
+        texts: names with any text as value; the values of other names are words and numbers.
+        refused: name, or ``=name=value`` -> reason of its refusal; ``=PLACE`` is for values other
+            than words and numbers, ``=OTHER`` for unlisted names.
     """
 
     listed: Mapping[str, Collection[str]]

@@ -30,7 +30,7 @@ _IDS = (
     "unknown-argument", "argument-type", "argument-choice", "argument-range", "argument-twice",
     "unknown-name", "speculative-key", "removed-variable", "misspelt-variable", "engine-format",
 )  # fmt: skip
-#: Checks that may be mistaken where the version has no table of its own.
+#: Checks that may be wrong for a version without a table.
 _UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-key")
 #: Names that engines accept in any case.
 _ANY_CASE = ("attention_backend", "speculative_algorithm")
@@ -46,7 +46,7 @@ class Parser:
         tables: arguments by version.
         spellings: argument, by its name in rules -> other facts that set it, each with its
             equivalent values; without values, the value itself.
-        plugins: argument that names a parser -> the argument whose file may provide it.
+        plugins: argument that names a parser -> argument with a file that may provide the parser.
     """
 
     def __init__(self, title: str, folder: Path, data: Mapping[str, Any]) -> None:

@@ -56,7 +56,7 @@ class Derivation:
     Attributes:
         arguments: argument -> the file or the recipe that gives its value.
         facts: all other facts, for the user.
-        choice: choice of GGUF files, as ``ModelReference`` has it.
+        choice: choice of GGUF files, as in ``ModelReference``.
     """
 
     arguments: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The interface of an engine: all uses that sparkwright makes of the server in a container.
 
-An engine is a folder beside this file whose ``engine`` module has an ``ENGINE``, and a line in the
-table of this package.
+An engine is a folder beside this file with an ``ENGINE`` in its ``engine`` module, and a line in
+the table of this package.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Routes:
 
 @dataclass(frozen=True)
 class Probes:
-    """Requests to an engine's server, and traces of it on a host; empty if there are none.
+    """Requests to an engine's server, and its traces on a host; empty without requests and traces.
 
     Attributes:
         version: route that answers with the version.
@@ -262,13 +262,13 @@ class Configuration:
 
     @cached_property
     def effective(self) -> Arguments:
-        """Arguments as written, else their defaults."""
+        """Arguments as written, or their defaults."""
         return {**self.defaults, **self.written}
 
     @cached_property
     def parts(self) -> Arguments:
-        """Arguments as written, else their defaults, with names such as
-        ``attention_config.backend`` for an argument of several values, which is a mapping or JSON.
+        """Arguments as written, or their defaults, with names such as ``attention_config.backend``
+        for an argument of several values, which is a mapping or JSON.
         """
         several = {key: mapping(value) for key, value in self.effective.items()}
         return {key: value for key, value in self.effective.items() if several[key] is None} | {
@@ -277,7 +277,7 @@ class Configuration:
 
     @cached_property
     def limits(self) -> Limits:
-        """Limits of the arguments as written, else of their defaults."""
+        """Limits of the arguments as written, or of their defaults."""
         return self.engine.limits(self.effective)
 
     def number(self, argument: str) -> float | None:

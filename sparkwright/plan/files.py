@@ -97,6 +97,6 @@ def trial(text: str, messages: str, tools: bool) -> tuple[int, str]:
             capture_output=True, check=True, env={},
         )  # fmt: skip
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
-        return 0, "it can't be rendered within 5 seconds"
+        return 0, "the template can't be rendered within 5 seconds"
     line, reason = json.loads(done.stdout)
     return line, reason

@@ -1,4 +1,4 @@
-"""Sources and receivers of downloads, so that the uplink carries everything once.
+"""Sources and receivers of downloads: the uplink carries each file once.
 
 A host that has a content, or the first host that fetches it, serves it to the others while the
 download still runs; beyond a few leeches, leeches serve further hosts.

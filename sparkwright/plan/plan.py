@@ -166,7 +166,7 @@ class HostPlan:
     Attributes:
         locked: whether its lock file exists.
         gpu: the host's GPU, from its setting or its group; None if unknown.
-        certificate: the user's own certificate; None without such a certificate.
+        certificate: the user's own certificate, if any.
         python_files: model's name in the catalog -> Python files of its commit; None while unknown.
         resolved: models by the key of their reference, as far as they are known.
     """
@@ -198,7 +198,8 @@ class HostPlan:
         return {group: (*its, NOBODY) if group in idle else its for group, its in result.items()}
 
     def counted(self, needs: Mapping[str, float]) -> tuple[str, ...]:
-        """Services whose needs add up: all services, but only the largest of each exclusive group.
+        """Services that need resources at the same time: the largest of each exclusive group, and
+        all others.
 
         Args:
             needs: need of each service.
@@ -348,7 +349,7 @@ def taken(
     """Conflicts of ports and served names between services of a host, or with its other parts.
 
     Args:
-        ssh_port: port of the controller's connection, as the user gives it.
+        ssh_port: port of the controller's connection in the user's settings.
     """
     for key, problem, remedy in _twice(plan.services, plan.settings, ssh_port):
         where = f"{origin(key.partition('.')[0])}: {key}"

@@ -58,8 +58,8 @@ def earlier(
 def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -> str | None:
     """Return why a service can't go back to a release with the present proxies; None if it can.
 
-    The plan, not the release, sets ports: a release that listens on the service's own port finds it
-    taken by the proxy, and a release that listens behind a proxy can't be reached without the
+    The plan, not the release, sets ports: a release that listens on the service's own port
+    conflicts with the proxy, and a release that listens behind a proxy can't be reached without the
     proxy.
 
     Args:

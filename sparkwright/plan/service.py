@@ -86,8 +86,8 @@ def render_service(
 ) -> Service:
     """Render a service of a host. The same plan and resolution give the same service.
 
-    All ranks of a cluster's service have one release, and each rank its own part of it: the id
-    covers every rank's texts.
+    All ranks of a cluster's service have one release, with a part for each rank: the id covers
+    every rank's texts.
 
     Args:
         others: whether other hosts serve the service, too, behind one address.

@@ -20,7 +20,7 @@ def chosen_tag(
     own_key: str,
     origin: Callable[[str], str],
 ) -> tuple[str, str]:
-    """The tag, and the key that chose it. A host's tag applies to the images that have this tag."""
+    """The tag, and the key that sets the tag. A host's tag applies to images that have the tag."""
     if service.image_tag:
         return service.image_tag, own_key
     if settings.image_tag and (settings.image_tag in image.tags or not recipe.tag):

@@ -55,7 +55,7 @@ class Arguments:
         tables: tables of the engine's version, or of all versions.
         version: its text in messages.
         values: argument, with underscores -> value.
-        nested: arguments whose value is a mapping, set as a whole or key by key.
+        nested: arguments with a mapping as value, set as a whole or key by key.
         model: the positional argument, or ``--model``.
         served_names: values of ``--served-model-name``.
     """
@@ -174,7 +174,7 @@ def _is_option(word: str) -> bool:
 
 
 def _json(text: str) -> Any:
-    """JSON, also with doubled braces as in a template; else the text."""
+    """JSON, also with doubled braces as in a template; otherwise the text."""
     for each in (text, text.replace("{{", "{").replace("}}", "}")):
         with suppress(ValueError, RecursionError):
             return json.loads(each)

@@ -18,7 +18,7 @@ _NETWORK = ("$IFACE_NAME", "$IB_IF", "$HEAD_IP")
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file has the keys of such a recipe."""
+    """Whether a file has the keys of a recipe of vLLM."""
     return isinstance(data.get("model"), dict) and isinstance(data.get("variants"), dict)
 
 
@@ -96,7 +96,7 @@ def _variant(
         gpus=tp if isinstance(tp, int) and tp > 0 else 1,
         vram_gib=size * 1e9 / GIB if isinstance(size, int | float) else None,
         context=positive(model.get("context_length")),
-        notes=[f"vLLM's recipes {listed} {box} for it"],
+        notes=[f"vLLM's recipes {listed} {box} for this model"],
     )
 
 
@@ -113,7 +113,7 @@ def _refuse_other_hardware(variant: dict[str, Any], box: str, key: str) -> None:
 
 
 def _by_kind(data: dict[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
-    """The overrides of a level for the generation, else for the brand."""
+    """The overrides of a level for the generation, otherwise for the brand."""
     overrides = mapping(data, "hardware_overrides")
     return next((mapping(overrides, kind) for kind in kinds if overrides.get(kind)), {})
 

@@ -42,7 +42,7 @@ class Lora(Data):
 
     Attributes:
         kind: its method in PEFT's terms; only ``LORA`` is served.
-        base: name of the model that it was made for; None without a name.
+        base: name of the model that the adapter was made for; None without a name.
         rank: the largest of its matrices; 0 without matrices in safetensors.
         hidden_size: size of its body's hidden states; None if its matrices do not show it.
     """
@@ -146,7 +146,7 @@ class ResolvedModel:
         facts: facts from its small files; None if they were not requested.
         recipe: recipe in a registry of vLLM's own recipes, if any.
         hidden_size: size of a token's hidden state, by its config.json.
-        lora: facts about it as an adapter; None for a repository of another kind.
+        lora: facts about an adapter; None for a repository of another kind.
     """
 
     repository: Annotated[str, Field(exclude=True)]

@@ -97,7 +97,7 @@ def facts_of(
 
     Args:
         marks: texts to search for in the template.
-        template: chat_template.jinja, if any; else tokenizer_config.json's counts.
+        template: chat_template.jinja, if any; otherwise the template of tokenizer_config.json.
         hf_quant: whether there is a hf_quant_config.json, which ModelOpt writes.
         license, task: the hub's information on the model.
     """
@@ -134,7 +134,7 @@ def _method(value: object) -> str | None:
     if not isinstance(value, dict):
         return None
     method = value.get("quant_method")
-    # "intel/auto-round" is a name of its format too.
+    # "intel/auto-round" is another name of this format.
     return _word(method.rpartition("/")[2].lower()) if isinstance(method, str) else None
 
 

@@ -68,13 +68,14 @@ class Answer:
 class Server:
     """A server that the user named, and the servers of its redirects.
 
-    A server may not redirect closer to this machine than it is itself: not from the internet to the
-    LAN, not from the LAN to this machine, and never to link-local addresses, which give credentials
-    in clouds. Through a proxy, which resolves names itself, only addresses are checked.
+    A server must not redirect to a network closer to this machine than its own: not from the
+    internet to the LAN, not from the LAN to this machine, and never to link-local addresses, which
+    give credentials in clouds. Through a proxy, which resolves names itself, only addresses are
+    checked.
 
     Args:
-        private: patterns of names, addresses and networks of private networks to which it may
-            redirect.
+        private: patterns of names, addresses and networks of private networks to which the server
+            may redirect.
     """
 
     def __init__(self, endpoint: str, private: Sequence[str] = ()) -> None:
@@ -209,8 +210,8 @@ def _names(entry: str, host: str, ip: str) -> bool:
 
 @cache  # reading certificates takes 15 ms
 def _certificates(*authorities: str | None) -> ssl.SSLContext:
-    """The system's authorities and Mozilla's; only the authorities of REQUESTS_CA_BUNDLE if it is
-    set.
+    """The system's authorities and Mozilla's; only the authorities of REQUESTS_CA_BUNDLE if this
+    variable is set.
     """
     import ssl
 

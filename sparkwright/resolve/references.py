@@ -129,7 +129,7 @@ class References:
 
     Attributes:
         hub_endpoint: hub that resolves its models.
-        registry_auth: source of the accounts of private registries; None for none.
+        registry_auth: source of the accounts of private registries, if any.
         private: names and addresses in private networks that registries and hubs may lead to.
         files: files of repositories, ``repository@commit/path`` -> their text.
     """

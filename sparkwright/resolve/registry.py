@@ -4,7 +4,7 @@ The module uses the OCI distribution protocol (https://github.com/opencontainers
 with the anonymous token exchange that public registries require.
 
 cosign signs a small document (simple signing) that has the image's digest. The lock keeps document
-and signature, so that every later run verifies them again, without a registry.
+and signature, so every later run verifies both again, without a registry.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ def verifier(file: str) -> Callable[[bytes, bytes], None]:
     """Return the check of a signature and its data by the public key of a file on the controller.
 
     Raises:
-        UserError: the file has no such key (ECDSA on P-256 or Ed25519, in PEM).
+        UserError: the file has no public key (ECDSA on P-256 or Ed25519, in PEM).
     """
     from cryptography.exceptions import UnsupportedAlgorithm  # 40 ms, only if a key is named
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519

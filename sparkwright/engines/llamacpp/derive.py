@@ -37,7 +37,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         memory_gib=110 if unified else round(8 + in_ram, 1),
         vram_gib=None if unified else pool or math.ceil(least * 10) / 10,
     )
-    title = f"{subject.repository}, by its file's own header"
+    title = f"{subject.repository}, derived from its file's header"
     recipe = derived_entries.recipe_of(subject, model, arguments, needs, title=title)
     return derived_entries.derived(
         subject, model, recipe, arguments, _facts(subject, model, in_ram)
@@ -93,7 +93,7 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
 def _placed(
     model: Model, given: dict[str, ArgumentValue | None], pool: float
 ) -> Iterator[tuple[str, ArgumentValue]]:
-    """Arguments that leave the excess to the CPU: experts of a mixture, else layers."""
+    """Arguments that leave the excess to the CPU: experts of a mixture, otherwise layers."""
     header, context = model.gguf, min(model.context or _LEAST_CONTEXT, _LEAST_CONTEXT)
     cache = (memory.kv_bytes(model, given, context) or 0) / GIB
     room = pool - memory.OVERHEAD_GIB - cache

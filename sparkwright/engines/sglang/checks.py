@@ -8,7 +8,7 @@ from sparkwright.engines.sglang.data import DATA, PARSER, SAFE_SHARE
 from sparkwright.engines.tables import release
 from sparkwright.findings.check import Symptom, check
 
-#: The first version whose images are built by CUDA 13, with kernels of sm_121a.
+#: The first version with images that are built with CUDA 13, and have kernels of sm_121a.
 _ON_GB10 = (0, 5, 11)
 #: Algorithms that draft with a separate model, which must be mounted.
 _DRAFTERS = ("dflash", "dspark", "eagle3", "standalone")

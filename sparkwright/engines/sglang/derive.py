@@ -39,7 +39,7 @@ def derive(subject: Subject, _: Advice) -> Derived:
         memory_gib=110 if gpu.unified else 14,
         vram_gib=None if gpu.unified else gpu.vram_gib or least,
     )
-    title = f"{subject.repository}, by its own files"
+    title = f"{subject.repository}, derived from its files"
     recipe = recipe_of(subject, model, arguments, needs, title=title, status="unproven")
     return derived(subject, model, recipe, arguments, _facts(subject, model))
 

@@ -77,7 +77,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         model,
         arguments,
         _needs(subject, model),
-        title=f"{subject.repository}, by {recipe_and}its own files",
+        title=f"{subject.repository}, derived from {recipe_and}its files",
         source=f"{subject.config}; {advice.source}" if advice.source else subject.config,
         environment=dict(advice.environment),
         boot_seconds=max(900, round(memory.weights_gib(model) * _SECONDS_PER_GIB)),
@@ -88,8 +88,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
 
 
 def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
-    """Parser that the service names, else the parser of vLLM's recipe, else the parser of the
-    family.
+    """Parser of the service's arguments, of vLLM's recipe, or of the family, in this order.
 
     None if no parser is known, or this vLLM lacks it.
     """
@@ -159,7 +158,7 @@ def _arguments(
 def _length(
     subject: Subject, model: Model, share: float, given: Mapping[str, ArgumentValue | None]
 ) -> tuple[ArgumentValue, str]:
-    """The model's own context, or the part of it that fits."""
+    """The model's own context, or the longest context that fits."""
     context, pool = model.context, memory.pool_gib(subject.gpu)
     if context is None:
         return "auto", "replaced by the service's max_model_len"

@@ -31,7 +31,8 @@ from sparkwright.findings.user_error import Fault
 #: Variable -> folder below the directory of boot caches.
 CACHES: Mapping[str, str] = DATA["caches"]
 _EXECUTOR = "distributed_executor_backend"
-#: The address of an image that is driven by variables, unless its extra arguments change it.
+#: The address of an image that is driven by variables, unless its extra arguments change the
+#: address.
 _OWN = {"--host": "0.0.0.0", "--port": "8000"}
 #: The first version with a list of media domains.
 HAS_DOMAINS = (0, 11, 0)

@@ -1,4 +1,4 @@
-"""Speculative decoding: the settings that vLLM checks late, or not at all."""
+"""Checks of settings of speculative decoding that vLLM checks late or never."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,8 +7,8 @@ from sparkwright.engines.engine import Configuration
 from sparkwright.engines.tables import release
 from sparkwright.findings.check import Symptom, check
 
-#: vLLM's own default of max_num_seqs and max_num_batched_tokens is not known: it depends on the
-#: GPU, so the cards require both arguments.
+#: vLLM's default of max_num_seqs and max_num_batched_tokens depends on the GPU and is not known, so
+#: the cards require both arguments.
 LIMITS = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
 #: Methods that draft with a separate model, which must be mounted.
 DRAFTERS = ("dflash", "draft_model", "dspark", "eagle", "eagle3", "medusa", "mlp_speculator")
@@ -90,7 +90,7 @@ def _config(context: Configuration) -> Iterator[Symptom]:
         yield Symptom("speculation-config", "many", tokens=tokens)
     method, mount = config.get("method"), context.drafter_mount
     model = config.get("model")
-    # A body with DSpark's draft module in it needs no other model.
+    # A body that contains DSpark's draft module needs no other model.
     drafts = method in DRAFTERS and (method, mount, model) != ("dspark", None, None)
     if drafts and mount is None:
         yield Symptom("speculation-config", "no-drafter", method=method)

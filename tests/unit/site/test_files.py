@@ -88,7 +88,7 @@ def test_an_endless_template_is_reported(here: Path, monkeypatch: pytest.MonkeyP
     assert trial.count("= 5,") == 1
     write(here / "trial.py", trial.replace("= 5,", "= 1,"))
     monkeypatch.setattr(files, "_TRIAL", here / "trial.py")
-    with pytest.raises(UserError, match="it can't be rendered within 5 seconds"):
+    with pytest.raises(UserError, match="the template can't be rendered within 5 seconds"):
         plan(ENDLESS)
 
 
