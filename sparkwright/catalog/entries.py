@@ -445,7 +445,7 @@ class Adapter(data.Data):
 
     Attributes:
         name: name for clients.
-        model: its Hugging Face repository.
+        model: the adapter's Hugging Face repository.
         revision: branch, tag or commit.
     """
 
@@ -562,7 +562,7 @@ class Recipe(data.Data):
         body: the model that answers.
         drafter: the model that proposes tokens for the body; None without speculative decoding, and
             if the body has its own heads for speculative decoding.
-        served_names: names that clients ask for; the first is the main one.
+        served_names: names that clients ask for; the first is the main name.
         needs: GPU and memory that the recipe needs.
         environment: variables of the container.
         tag: the tag on which the card gives the recipe; None for the image's newest tag.
