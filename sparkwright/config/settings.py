@@ -433,8 +433,8 @@ class HostSettings(_Settings):
             file, like hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
             your own certificate and key. None: http.
-        keys: API keys by client name, besides the fleet's own. Proxies log the name; each key can be
-            rotated and revoked (docs/proxy.md).
+        keys: API keys by client name, besides the fleet's own. Proxies log the name; each key can
+            be rotated and revoked (docs/proxy.md).
         sidecars: name of another program on the host -> GiB of memory to reserve for it.
         bootstrap: steps that prepare a bare host; default: none (docs/install.md).
         bootstrap_sources: step -> source of its packages.
