@@ -47,7 +47,7 @@ def draft(
             default = field.get_default(call_default_factory=True)
             shown = "..." if field.is_required() else _flow(default)
             rest += [*comment, f"# {key}: {shown}"]
-    return "\n".join([*lines, "", "# Everything else that can be written:", *rest, ""])
+    return "\n".join([*lines, "", "# Other keys:", *rest, ""])
 
 
 def _lines(key: str, value: Any, origins: Mapping[str, str]) -> list[str]:

@@ -34,7 +34,7 @@ KINDS: dict[str, type[BaseModel]] = {
 COMMON = {
     "kind": "type of the file's entry",
     "name": "its name in other entries, settings and commands",
-    "title": "one line for people",
+    "title": "description in one line",
     "source": "its source: a card and its section, or your own measurement",
     "date": "the day of the source: of two conflicting sources, the newer counts",
     "why": "the reason",

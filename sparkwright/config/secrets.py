@@ -130,7 +130,7 @@ def private_text(path: Path, subject: str, where: str | None = None) -> str:
         where: text for messages, in place of the path.
 
     Raises:
-        UserError: the file can't be read, or others may read it.
+        UserError: the file can't be read, or other users can read the file.
     """
     try:
         text = files.read(path, LARGEST).strip()
@@ -142,8 +142,8 @@ def private_text(path: Path, subject: str, where: str | None = None) -> str:
 
 
 def exposure(path: Path, subject: str) -> tuple[str, str] | None:
-    """Return other users who may read a file with a secret, and the remedy; None without such
-    users.
+    """Return the fault of a secret's file that other users can read, and the remedy; None without a
+    fault.
 
     Besides this user and root, the site's owner may own the file, since a run executes the owner's
     deploy.py anyway.

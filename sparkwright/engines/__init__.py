@@ -66,7 +66,7 @@ def log_patterns(kind: str) -> dict[str, str]:
 
 
 def template_marks() -> frozenset[str]:
-    """Texts that engines search a model's chat template for."""
+    """Texts to search for in a model's chat template."""
     return frozenset(mark for name in ENGINES for mark in engine(name).template_marks())
 
 

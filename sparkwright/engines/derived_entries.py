@@ -15,7 +15,7 @@ _TOOLS, _SWITCH, _THINKS = "tools", "enable_thinking", "<think>"
 
 
 def marks() -> tuple[str, ...]:
-    """Texts that a chat template is searched for."""
+    """Texts to search for in a chat template."""
     return (_TOOLS, _SWITCH, _THINKS)
 
 

@@ -18,7 +18,7 @@ from sparkwright.resolve.queries import Server, asking, basic
 
 #: Bytes of a repository's file that is written during a fetch, mainly of its pack.
 MOST_BYTES = 300 * 1024**2
-#: Bytes of a repository's list of references: a list of 100,000 references has some 8 MiB.
+#: Largest list of a repository's references in bytes: 100,000 references take some 8 MiB.
 _MOST_REFERENCES = 16 << 20
 #: Largest size of git's output in bytes.
 _MOST_OUTPUT = 8 << 20
@@ -100,7 +100,7 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
         texts = [os.pread(file.fileno(), _MOST_OUTPUT, 0) for file in (output, errors)]
         text, error = (text.decode("utf-8", "replace") for text in texts)
         if len(texts[0]) == _MOST_OUTPUT or done.returncode not in (0, none):
-            lines = error.strip().splitlines() or [f"ended with {done.returncode}, without output"]
+            lines = error.strip().splitlines() or [f"exit code {done.returncode}, without output"]
             raise MESSAGES.refusal("failed-git", shown, error=lines[-1][:500])
     return text
 

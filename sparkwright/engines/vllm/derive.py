@@ -217,6 +217,6 @@ def families() -> Mapping[str, Mapping[Kind, Mapping[str, str]]]:
 
 @cache
 def marks() -> tuple[str, ...]:
-    """Every text that derivation searches a chat template for."""
+    """Texts to search for in a chat template."""
     result = {mark for family in families().values() for kind in family.values() for mark in kind}
     return tuple(sorted({*result, SWITCH} - {""}))
