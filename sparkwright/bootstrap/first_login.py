@@ -2,8 +2,8 @@
 
 The user's ssh_config, agent and jump hosts apply. ssh asks about the host key once, and refuses
 another key. A password answers only the password prompt of this host, from the ssh that connects to
-the host. The password is not stored: it serves to install the user's key, and is tried for sudo.
-The login to a jump host comes first, in the same way, with the jump host's own password.
+the host. The password is not stored: sparkwright installs the user's key with it, and tries it for
+sudo. The login to a jump host comes first, in the same way, with the jump host's own password.
 """
 
 import re
@@ -24,7 +24,7 @@ _MESSAGES = Messages(__file__)
 #: Number of prompts for a password.
 TRIES = 3
 _ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
-#: A prompt of PAM's; a prompt for a further factor has other words, and gets no answer.
+#: A password prompt of PAM. A prompt for a second factor does not match, and gets no answer.
 _PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
 #: ssh shows no banner and keeps no master connection: pyinfra logs in by itself, with a key.
 _ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
@@ -34,7 +34,8 @@ _BY_KEY = {"PasswordAuthentication": "no", "KbdInteractiveAuthentication": "no"}
 _BY_PASSWORD = {"PubkeyAuthentication": "no", "PasswordAuthentication": "yes",
                 "KbdInteractiveAuthentication": "yes",
                 "PreferredAuthentications": "password,keyboard-interactive"}  # fmt: skip
-#: Largest number of jump hosts on a way; and pattern of the last jump host, ``[USER@]HOST[:PORT]``.
+#: Largest number of jump hosts in a chain; and pattern of the last jump host,
+#: ``[USER@]HOST[:PORT]``.
 _JUMPS = 8
 _JUMP = re.compile(
     r"((?P<ssh_user>.+)@)?(\[(?P<address>.+)\]|(?P<ssh_hostname>[^:]+))(:(?P<ssh_port>\d+))?"
@@ -48,7 +49,7 @@ printf '%s\\n' "$key" >> .ssh/authorized_keys || exit 1
 ! command -v restorecon >/dev/null || restorecon -F .ssh .ssh/authorized_keys"""
 
 
-#: Asks the user a question, whose answer is shown or hidden, and returns the answer.
+#: Function that asks the user a question, with or without echo, and returns the answer.
 Ask = Callable[[str, bool], str]
 
 
@@ -63,7 +64,7 @@ class Login:
         made_key: the private key that was made for a user without a key.
         jumps: the jump hosts to the box, as ssh's ProxyJump; without ssh_config's jump hosts.
         beyond: the host behind a jump host.
-        depth: number of hosts behind it.
+        depth: number of hosts behind this jump host.
     """
 
     name: str
@@ -181,7 +182,7 @@ class Login:
         self.password = Secret(self._typed[-1]) if self._typed else None
 
     def _become_root(self) -> None:
-        """Find sudo's password: the login's, else the password that the user types."""
+        """Find sudo's password: the login's password, or another password that the user types."""
         if self.ask is None:
             raise self._refusal("sudo-asks", user=self.user)
         for password in self._passwords():

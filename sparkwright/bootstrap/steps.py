@@ -37,7 +37,7 @@ class StepPlan:
         commands: run after the files are written, without a shell.
         restarts: units that read the changed files only at their start.
         enables: units that run from now on, and at boot.
-        undo: way to undo the step.
+        undo: commands and files that undo the step.
     """
 
     name: str

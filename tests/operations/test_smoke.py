@@ -103,4 +103,4 @@ def test_a_host_reached_by_ipv6_is_asked_at_its_listening_address(
     host = fake(seen, check={"chat": WELL})
     entrance = Entrance("chat", bind, port)
     run(host, smoke.answers, (CHAT,), entrances=[entrance], execute=True)
-    assert any(f"{asked}:{port} does not answer here" in line for line in host.lines)
+    assert any(f"{asked}:{port} does not answer this machine" in line for line in host.lines)

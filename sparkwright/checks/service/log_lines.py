@@ -1,5 +1,5 @@
-"""Known lines of a service's log. YAML files of each engine, and of containers in general, have the
-patterns and texts.
+"""Known lines of a service's log. YAML files have the patterns and texts: one for each engine, and
+one for containers.
 """
 
 import re

@@ -15,7 +15,7 @@ def _unit(service: Serving) -> Iterator[Symptom]:
     seen, seconds, planned = service.seen, service.uptime, service.planned
     unit, mark, state = seen.unit, seen.stopped, seen.unit.get("ActiveState")
     if planned and state == "inactive":
-        absent = "" if unit.get("LoadState") == "loaded" else ", its unit is not there"
+        absent = "" if unit.get("LoadState") == "loaded" else ", its unit does not exist"
         who = f": {stopped(mark, service.facts.now)}" if mark and mark.holds(unit) else ""
         yield Symptom("stopped", absent=absent, who=who)
     if state == "active" and seen.waits:
@@ -123,8 +123,8 @@ def _queue(service: Serving) -> Iterator[Symptom]:
 
 @each(services, "answers-cut", "clients-give-up")
 def _ended(service: Serving) -> Iterator[Symptom]:
-    """Requests that ended by their length, or were aborted; sparkwright's own short requests, which
-    are meant to be cut, are not counted.
+    """Requests that ended by their length, or were aborted; sparkwright's own requests, which limit
+    their length, are not counted.
     """
     limits, prefix = thresholds.limits(), f"{metrics.ENDED}:"
     last = service.seen.metrics[-1].values if service.seen.metrics else {}
