@@ -1,7 +1,7 @@
 """Hooks into pyinfra outside its public interface, each with its reason and its worth: a measured
 figure, or a behaviour that a test checks.
 
-Read in pyinfra 3.10.0. Anything that its public ``BaseStateCallback`` offers is used if it suffices
+Read in pyinfra 3.10.0. Where the public ``BaseStateCallback`` suffices, it is used instead
 (``run/connections.py``).
 """
 
@@ -70,8 +70,8 @@ def before_connecting(
     """Call ``plan`` once inventory and group_data are read, and ``ready`` with the state after it.
 
     Reason: ``host_before_connect`` is called in each host's own greenlet, when others are connected
-    already; a mistake in the user's files must stop the run before any host is touched. And
-    callbacks can only be added after ``State.init``, which forgets them. This is the only call
+    already; a mistake in the user's files must stop the run before any host is touched. Callbacks
+    can only be added after ``State.init``, which drops earlier callbacks. This is the only call
     between reading the inventory and connecting (``pyinfra_cli.cli._main``).
 
     Worth: a mistake in the user's files touches no host
@@ -150,7 +150,7 @@ def hide_frames() -> None:
     """Make pyinfra log messages of operations and connections, and errors, without its own frames:
     the run's stages, connected and ready hosts, results of each operation.
 
-    Reason: its command line prints these lines at every verbosity.
+    Reason: pyinfra's command line prints these lines at every verbosity.
 
     Worth: the reason is the first line of a deploy that fails
     (`test_a_command_begins_and_ends_with_its_only_problem`).
@@ -158,7 +158,7 @@ def hide_frames() -> None:
     logging.getLogger("pyinfra").addFilter(_Frames())
     wrapped = own("exceptions").WrappedError
     show = wrapped.show
-    # Each lost host has its reason.
+    # Each lost host's reason was already printed.
     wrapped.show = lambda error: "No hosts remaining" in error.message or show(error)
 
 
@@ -222,8 +222,8 @@ def only_connect_errors(host: Host) -> None:
 def never_ask_about_failed_hosts(state: State) -> None:
     """Let the other hosts continue without a prompt when a host fails.
 
-    Reason: without ``--yes`` pyinfra asks after each failure; a host that fails is left alone and
-        named at the end, and no prompt is needed.
+    Reason: without ``--yes`` pyinfra asks after each failure; the run skips a failed host and names
+        it at the end, so no prompt is needed.
 
     Worth: no prompt stops a run (`test_no_prompt_appears_when_a_host_fails`).
     """
@@ -263,13 +263,13 @@ def count_executions(host: Host, count: Callable[[], None]) -> None:
 
     Reason: no callback reports executions.
 
-    Worth: the report names them, and tests check their number
+    Worth: the report has the number of executions, which tests check
         (`test_connections_count_executions_and_their_end_releases_the_lock`).
     """
     connector: Any = host.connector
     run = connector.run_shell_command
     if getattr(run, "counted", False):
-        return  # connected again, after a reboot
+        return  # the host is connected again after a reboot
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         count()
@@ -305,8 +305,8 @@ def pass_commands(
     """Call ``passed`` with each command of an operation before it runs, and name the running
     command.
 
-    Reason: ``operation_host_start`` comes before it is known whether the operation has a command at
-        all, and ``operation_host_success`` does not report whether it had one.
+    Reason: at ``operation_host_start`` pyinfra has not determined yet whether the operation has
+        commands, and ``operation_host_success`` does not report whether a command ran.
 
     Worth: foreign operations run under the host's lock, and are counted
         (`test_a_guard_stops_another_operation_before_it_does_anything`).
@@ -319,9 +319,9 @@ def pass_commands(
 def printable(*records: type) -> None:
     """Make pyinfra print these records as JSON (``pyinfra HOST fact``).
 
-    Reason: its encoder does not support dataclasses, and requires an undocumented method
-        ``to_json``. The records themselves do not have the method: they are carried to hosts, which
-        do not need it.
+    Reason: pyinfra's encoder does not support dataclasses, and requires an undocumented method
+        ``to_json``. The records' modules do not define the method: they are sent to hosts, which do
+        not need it.
 
     Worth: facts print as JSON (`test_pyinfras_command_line_prints_facts_as_json`).
     """
@@ -350,7 +350,7 @@ def quick_operation_order() -> None:
 def with_transport(host: Host, factory: Callable[..., Any]) -> None:
     """Make the connection with ``factory(socket, **arguments)``, unless the user set a factory.
 
-    Reason: at ``host_connect`` the login is over, and it waits 40 ms for each of its small packets.
+    Reason: ``host_connect`` is called after the login, which waits 40 ms for each small packet.
     ``ssh_paramiko_connect_kwargs`` is public; changing the connector's data in
     ``host_before_connect`` is not.
 

@@ -76,7 +76,9 @@ class HostObservation(ProgramFact[Observation]):
         self._asked = _ANY
 
     def check_preconditions(self, state: State, host: Host) -> None:
-        """Keep the host: pyinfra passes it to a fact only here. There are no preconditions."""
+        """Keep the host, which pyinfra passes to a fact only here; the fact has no
+        preconditions.
+        """
         self._host = host
 
     def command(
@@ -100,7 +102,8 @@ class HostObservation(ProgramFact[Observation]):
     def process(self, output: list[str]) -> Observation:
         """The program's answer, which later operations of the run reuse."""
         answer = super().process(output)
-        # An observation without sudo, or with a smaller request, does not replace a better one.
+        # An observation without sudo, or with a smaller request, does not replace a better
+        # observation.
         if self._host is not None and answer.sudo is None:
             host_memory = memory(self._host).asked
             if host_memory is None or joined(self._asked, host_memory) == self._asked:
@@ -123,7 +126,7 @@ class View(ShortFactBase[_T], Generic[_T]):
         raise NotImplementedError
 
     def process_data(self, data: Observation | None) -> _T:
-        """The query in pyinfra's form."""
+        """The view's value, for pyinfra; ``nothing`` if the host did not answer."""
         return self.nothing if data is None else self.part(data)
 
 
@@ -154,7 +157,7 @@ def observe_anew(host: Host, request: ObservationRequest) -> Observation:
     Raises:
         HostError: the host does not answer.
     """
-    # Without sudo it still reports everything that needs no root, and why.
+    # Without sudo the answer has all facts that need no root, and the reason.
     answer = ask(
         host, observe, request, Observation, sudo=Sudo.IF_POSSIBLE, timeout=_TIMEOUT, secrets=False
     )
@@ -188,7 +191,7 @@ def joined(before: ObservationRequest, wanted: ObservationRequest) -> Observatio
 
 
 def _shared(host: Host, fact: type, arguments: dict[str, Any]) -> tuple[bool, Any]:
-    """A fact that the last observation answers."""
+    """Whether the last observation answers a fact, and the fact's value."""
     host_memory = memory(host)
     seen = host_memory.observation
     if seen is None or host_memory.stale or any(not key.startswith("_") for key in arguments):

@@ -23,7 +23,7 @@ from sparkwright.proxy.haproxy import USER, Page, Proxies
 
 @operation()
 def present(files: Files) -> Commands:
-    """Install the program behind the address for all models, or remove it. Use is kept.
+    """Install the program behind the address for all models, or remove it. The usage counts stay.
 
     Args:
         files: files that ``files_of`` makes of its document; empty for a host without the address.
@@ -52,7 +52,7 @@ def files_of(door: Door | None, services_root: str) -> dict[str, tuple[str, int]
     """Return the files of the address for all models; empty without an address."""
     if door is None:
         return {}
-    # 5 ms, for a host with an address alone.
+    # The import takes 5 ms, and only hosts with an address need it.
     from sparkwright.host.models import serve
 
     home = _home(services_root)

@@ -39,7 +39,7 @@ from sparkwright.operations.lib.locks import OWNER
 from sparkwright.operations.lib.switching import follow, place, recover, settle
 from sparkwright.plan import schedule
 
-#: Seconds for the program: it begins a switch, and waits for nothing.
+#: Seconds for the program, which begins a switch without waiting for its end.
 _BEGIN = 60
 
 
@@ -73,7 +73,7 @@ def activated(
     answered: Callable[[ActivateAnswer], object] = unheard,
     unless: Callable[[], str | None] = lambda: None,
 ) -> Commands:
-    """Run another member of an exclusive group, proved by real answers; else go back to the
+    """Run another member of an exclusive group, proved by real answers; otherwise go back to the
     previous member.
 
     Args:
@@ -113,7 +113,7 @@ def activated(
 def _followed(host: Host, answer: ActivateAnswer) -> ActivateAnswer:
     ended = follow(host)
     if ended.id != answer.switch:
-        raise HostError("another switch came between: run again when it has ended")
+        raise HostError("another switch ran meanwhile: run the command again")
     runs = {GOOD: "", REVERTED: f"{answer.was} runs again"}.get(
         ended.result or "", "no proved release runs here now"
     )
@@ -158,7 +158,7 @@ def files_of(
         *((TIMER, SCHEDULE) if by_calendar else ()),
         *((SOCKET, WAKE) if groups.on_request else ()),
     )
-    # 3 ms, for hosts with a group alone.
+    # The import takes 3 ms, and only hosts with a group need it.
     from sparkwright.host import switch
     from sparkwright.host.exclusive import on_request, unattended
 

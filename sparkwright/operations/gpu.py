@@ -77,7 +77,7 @@ def seen_in_containers(images: Sequence[str]) -> Commands:
 
     yield from change(
         ["run nvidia-smi inside the image"] if todo else [], act,
-        otherwise="proved with these versions of driver, Docker and toolkit",
+        otherwise="the GPU check passed with these versions of driver, Docker and toolkit",
     )  # fmt: skip
 
 

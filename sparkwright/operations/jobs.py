@@ -32,5 +32,5 @@ def finished(jobs: Mapping[WatchedJob, str], proved: ProofRequest) -> Commands:
 
     yield from change(
         [f"wait for {name}" for name in jobs.values()],
-        act, otherwise="everything is on the disk and verified",
+        act, otherwise="all files are on the disk and verified",
     )  # fmt: skip

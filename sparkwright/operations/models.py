@@ -64,7 +64,7 @@ def present(
     request = ObservationRequest(
         models_root=root, services_root=how.services_root, models=(ModelAt(directory, commit),)
     )
-    fault = observed(ctx_host.get(), request).models.get(directory, "has not been looked at")
+    fault = observed(ctx_host.get(), request).models.get(directory, "has not been inspected")
     named = f"{repository}@{commit[:12]}"
     size = f" ({sum(file.size for file in files) / GIB:.2f} GiB)" if files is not None else ""
 

@@ -18,9 +18,9 @@ from sparkwright.text.visible import visible
 _SILENCE = 30
 #: Seconds between two lines of the log with the sum of all fetches.
 _SUM_EVERY = 10
-#: Name of the last bar, if there are several, and of such a line.
+#: Name of the bar, and of the log line, with the sum of all fetches.
 _SUM = "sum"
-#: Below pyinfra's own: filters of its lines skip it.
+#: A child of pyinfra's logger: filters of pyinfra's logger do not apply to its lines.
 _LOG = logging.getLogger("pyinfra.sum")
 
 
