@@ -69,8 +69,8 @@ def test_a_jump_host_or_tunnel_is_reported_instead_of_an_outside_test(
     ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", 1)], execute=True)
     assert ran.memory.failure is None
     assert host.lines == [
-        "chat was not tested from outside: this machine reaches the host through a tunnel or another"
-        " host"
+        "chat was not tested from outside: this machine reaches the host through a tunnel or "
+        "another host"
     ]
 
 
