@@ -14,7 +14,7 @@ from sparkwright.findings.finding import Finding
 def _to_utc(when: dt.datetime) -> dt.datetime:
     try:
         return when.astimezone(dt.UTC)
-    except OverflowError as error:  # a year that UTC does not have
+    except OverflowError as error:  # in UTC the year is outside of the calendar
         raise ValueError("not a time in UTC") from error
 
 

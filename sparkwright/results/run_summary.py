@@ -29,7 +29,7 @@ class ServiceRow:
         models: repository -> commit.
         smoke: None if the test was not reached.
         outcome: difference between the host's release and the plan: ``reverted``, ``left``, ``taken
-            back`` or ``failed``; then release and image are the running ones.
+            back`` or ``failed``; then ``release`` and ``image`` are the running release and image.
         head: the answering host, if it is another host of its cluster.
         routes: kinds of requests that it answers, each with its route.
     """
@@ -94,7 +94,7 @@ class Outcome:
             its exclusive group runs.
         release: its running release; None if unknown.
         image: image that it runs; None if unknown.
-        smoke: the gate's verdict.
+        smoke: result of the smoke test.
     """
 
     state: str
@@ -129,7 +129,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     for host, service in proved[:1]:
         lines += ["", "Ask it:", f"  {_curl(service, keys[host])}"]
     if failed := [row for row in rows if row.refused]:
-        # The report's last line has the reason, if there is one.
+        # The report's last line has the reason of a single failed host.
         first = visible((failed[0].refused or "").partition("\n")[0])
         reason = f": {first}" if len(failed) == 1 else ""
         hosts = ", ".join(row.host for row in failed)
@@ -159,7 +159,7 @@ def as_json(rows: Sequence[Row], *, dry: bool, others: Sequence[object] = ()) ->
     """The report as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``.
 
     Args:
-        others: such objects of hosts outside the run.
+        others: objects of hosts outside the run.
     """
     hosts = [*others, *(encode(row) for row in rows)]
     return json.dumps({"dry": dry, "hosts": hosts}, indent=1) + "\n"

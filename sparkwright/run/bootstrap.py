@@ -27,7 +27,8 @@ from sparkwright.run.observation import look
 from sparkwright.run.preflight import every_finding
 from sparkwright.run.state import HostRun, refuse
 
-#: Seconds: a Spark takes about two minutes, a server with much memory to check takes longer.
+#: Seconds for a reboot: a Spark takes about two minutes, a server that checks much memory takes
+#: longer.
 _SECONDS, _PAUSE = 900.0, 5.0
 
 
@@ -138,8 +139,8 @@ def rebooted(state: BootstrapState, *, asked: bool = False) -> changing.Commands
     container shares with its machine, and waits while holding the host's lock.
 
     Args:
-        state: the host's state before.
-        asked: whether the user requested a reboot.
+        state: the host's state before the reboot.
+        asked: whether the user requested the reboot.
     """
     host = ctx_host.get()
     if asked:
@@ -158,7 +159,8 @@ def _reboot(state: State, host: Host) -> bool:
     try:
         locks.take(host)
         before = ask(host, reboot, 2, str, timeout=60)
-        # Release the lock before the reboot: other runs could not tell it from a dead run's lock.
+        # Release the lock before the reboot: other runs could not distinguish it from a dead run's
+        # lock.
         locks.release(host)
         host.log("rebooting")
         _wait(host, before)

@@ -39,7 +39,7 @@ def controlled(
         request=request,
         drain=_drain(run),
         unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
-        # The other replicas serve meanwhile.
+        # Hosts restart one after the other, so that the other replicas serve.
         _serial=restarts and not request.now,
         answered=partial(answers.__setitem__, host.name),
     )

@@ -23,7 +23,7 @@ from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph
 
 _STATE = Path(".sparkwright")
-#: The environment's variable with the path of a run's record, of ``--dry`` too.
+#: Environment variable with the path of a run's record; with it, ``--dry`` writes a record as well.
 RECORD = "SPARKWRIGHT_RECORD"
 
 

@@ -17,7 +17,7 @@ from sparkwright.run.state import HostRun
 
 
 def look(host: Host, host_run: HostRun) -> observe.Observation:
-    """Observe a host; its pools then have addresses of replicas that it reaches.
+    """Observe a host, and give its pools the addresses of replicas that the host reaches.
 
     Raises:
         HostError: the host does not answer.

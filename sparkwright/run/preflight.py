@@ -56,7 +56,7 @@ def judged(host: Host, host_run: state.HostRun, *, dry: bool) -> bool:
         if host_run.observed.switching and not dry:
             if busy := locks.in_the_way(host):
                 raise HostError(busy)
-            host.log("a switch that was begun before is still under way: waiting for its end")
+            host.log("an earlier switch is still under way: waiting for its end")
             with suppress(switching.Interrupted):  # this run repairs an interrupted run's remains
                 switching.follow(host)
             asked = _observe(host, host_run)

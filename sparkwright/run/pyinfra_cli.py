@@ -10,7 +10,7 @@ from sparkwright.facts import hooks
 def main(arguments: Sequence[str]) -> None:
     """Run pyinfra with these arguments; ends the process as pyinfra does.
 
-    Its frames are shown with ``-v``.
+    With ``-v`` pyinfra's frames are shown.
     """
     if not any(re.fullmatch(r"-\w*v\w*|--debug.*", word) for word in arguments):
         hooks.hide_frames()

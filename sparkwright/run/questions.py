@@ -41,11 +41,11 @@ from sparkwright.run.observation import look, services_of, status_of, unreadable
 from sparkwright.run.state import HostRun
 
 T = TypeVar("T")
-#: Seconds for one look at the load: nvidia-smi has 10, and each service's metrics have 5.
+#: Seconds for one sample of the load: nvidia-smi has 10, and each service's metrics have 5.
 _LOOK = 20
 #: Seconds after which a skipped host is considered again.
 _IDLE = 0.25
-#: Seconds between the doctor's two looks at the metrics.
+#: Seconds between the doctor's two samples of the metrics.
 _BETWEEN = 5
 #: Seconds: 100 GB at 30 MB/s, the slowest disk worth serving from.
 _HASHING = 3600
@@ -75,7 +75,7 @@ def deployment(host: Host, run: HostRun) -> Deployment:
     """Status of the host beside its plan."""
     if not run.plan_known:
         return Deployment(**vars(status_of(host, run, texts=False)), plan_known=False)
-    with ThreadPoolExecutor(1) as pool:  # both travel at once
+    with ThreadPoolExecutor(1) as pool:  # both requests run at the same time
         looked = pool.submit(look, host, run)
         status = status_of(host, run, texts=True)
         observation = looked.result()
@@ -205,8 +205,8 @@ def deep_smoke(
         lacking |= {*unreadable(run, status)}
         if not run.plan_known and lacking:
             names = ", ".join(sorted(lacking))
-            raise HostError(f"{names}: its release does not name its expected answers")
-    # The head of its cluster answers for a follower.
+            raise HostError(f"{names}: the release lacks the expected answers")
+    # A follower is not tested: the head of its cluster answers.
     services = {
         name: each
         for name, each in services.items()
@@ -331,7 +331,7 @@ def _reconnect(host: Host) -> None:
     """
     transport = hooks.transport_of(host)
     if transport is not None and not transport.is_active():
-        host.disconnect()  # a lost connection stays lost
+        host.disconnect()  # pyinfra keeps a lost connection until the disconnect
     if not host.connected:
         host.connect(show_errors=False)
     if not host.connected:

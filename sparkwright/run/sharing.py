@@ -1,7 +1,7 @@
 """Sources of models and images in a run: decided once all hosts were observed, for the whole run.
 
-Between hosts that share a network by ConnectX-7 ports, weights and images take this network, and
-the LAN if it does not answer.
+Hosts that share a network of ConnectX-7 ports exchange weights and images over this network, or
+over the LAN if it does not answer.
 """
 
 from base64 import b64encode
@@ -31,8 +31,7 @@ from sparkwright.text.sizes import GIB
 
 #: Lock: one host fills the cache, and the others find it filled.
 _FETCHING = Lock()
-#: Networks of common setups without a setting: everybody who publishes addresses of rails uses
-#: them.
+#: Prefix length of networks without a setting: published guides for these ports use it.
 _USUAL = 24
 
 
@@ -134,8 +133,8 @@ def _addresses(run: Run, host_run: HostRun, content: str) -> Iterator[Peer]:
         if ip_address(host_run.connection[0].partition("%")[0]).is_link_local:
             raise HostError(
                 "a bundle is taken from the controller, and this host was reached at an address "
-                "of one interface alone (fe80::...): set ssh_hostname to its IPv4 address, or to "
-                "another of IPv6"
+                "that only one interface can use (fe80::...): set ssh_hostname to its IPv4 address "
+                "or to another IPv6 address"
             )
         yield bundle_server.serve(
             settings.bundle, host_run.connection[0], settings.peer_port, run.peer_keys

@@ -37,7 +37,7 @@ def rendered(
     """Render every service of a host.
 
     Args:
-        others: its services that other hosts serve too, behind one address.
+        others: services that other hosts serve too, behind one address.
     """
     return tuple(
         render_service(plan, service, resolution, others=service.name in others)
@@ -50,7 +50,7 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
     secrets = {}
     for service in plan.services:
         home = service_home(plan, service)
-        # Behind a proxy no client's key is the engine's: client keys change without a restart.
+        # Behind a proxy the engine has its own key, so that client keys change without a restart.
         key = keys.engine if service.proxy else keys.default
         variable = engine(service.engine).key_variable
         secrets[f"{home}/secrets.env"] = Secret(f"{variable}={key.value}\n")
@@ -59,7 +59,7 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
                 secrets[f"{home}/secrets/{own.name}"] = secret_text
         if service.rank:
             secret = Secret(f"{KEY}={keys.ranks[service.rank.cluster].value}\n")
-            # A follower answers nobody: it does not have the engine's key.
+            # A follower answers no clients, and does not have the engine's key.
             name = "secrets" if service.follower else "ranks"
             secrets[f"{home}/{name}.env"] = secret
     return secrets

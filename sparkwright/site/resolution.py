@@ -1,4 +1,5 @@
-"""Validate a fleet before any file is made or server is asked, and resolve its tags and revisions.
+"""Validate a fleet before any file is made or any server is queried, and resolve tags and
+revisions.
 
 Tags and revisions come from the lock, or from registries and hubs. `check` and a deploy report the
 same findings.
@@ -113,7 +114,7 @@ def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:
 def _text(value: Any) -> str:
     try:
         return str(value)
-    except RecursionError:  # lists within lists, which is a separate mistake
+    except RecursionError:  # nested lists are a separate mistake
         return "too deep"
 
 
@@ -131,7 +132,7 @@ def _shared_addresses(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Fin
 
 
 def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
-    """Ask registries, hubs and git repositories for everything that the plans name."""
+    """Query registries, hubs and git repositories for all references in the plans."""
     resolution = Resolution(images={}, models={})
     groups: dict[secrets.Source | None, list[PlannedHost]] = {}
     for host in hosts.values():
@@ -155,7 +156,7 @@ def locks(hosts: Mapping[str, PlannedHost]) -> dict[str, Lock | None]:
 
 
 def by_locks(hosts: Mapping[str, PlannedHost]) -> Iterator[tuple[str, Callable[[], Resolution]]]:
-    """Each locked host, and the resolver of its references by its lock.
+    """Each locked host, and a function that resolves the host's references by the lock.
 
     The resolver raises UserError for unlocked references, and for patches of another image.
     """

@@ -1,4 +1,4 @@
-"""Files of services: read on the controller, judged and tried before a host is touched."""
+"""Files of services: read, checked and tried on the controller before a host is changed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
