@@ -134,7 +134,7 @@ class Session:
 
         _LOG.info("--> Connecting to hosts...")
         state.set_stage(StateStage.Connect)
-        with suppress(PyinfraError):  # no host is left: each host's reason is known
+        with suppress(PyinfraError):  # no host is left, and each failure was recorded
             connect_all(state)
         _LOG.info("--> Preparing operations...")
         state.set_stage(StateStage.Prepare)

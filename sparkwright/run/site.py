@@ -229,8 +229,8 @@ def _planless(
     invocation: Invocation,
     fault: BaseException | None,
 ) -> Run:
-    """The planned run; or a run that uses the state stored on the hosts: emergency commands need no
-    files of the user other than inventory and connections.
+    """The planned run; or, if the plan is broken, a run that uses the state stored on the hosts and
+    needs only the user's inventory and connections.
     """
     problem = f"a registry, the hub or a command for a secret did not answer within {_PATIENCE} s"
     remedy = "check the connection, or lock the fleet"
