@@ -1,4 +1,4 @@
-"""Decide which steps bootstrap still has to do on a host, or why it can't.
+"""Decide which bootstrap steps a host still needs, and why a step is not possible.
 
 Each step is judged against the host's state: its remaining work, or its obstacle.
 """

@@ -106,7 +106,7 @@ class Login:
 
     @property
     def whose(self) -> str:
-        """User and host, as ssh's own prompts have them."""
+        """User and host, as in ssh's prompts."""
         host = self.settings.get("hostkeyalias", [self.address])[0].lower()
         return f"{self.user}@{host}"
 
@@ -138,7 +138,9 @@ class Login:
         return code, out
 
     def _open_jump(self) -> None:
-        """Ensure that a key opens the last jump host, too: a deploy logs in there by keys alone."""
+        """Ensure that a key opens the last jump host, too: a deploy logs in to the jump host
+        only by keys.
+        """
         before, _, last = self.settings.get("proxyjump", ["none"])[0].rpartition(",")
         # ssh itself reports jump hosts that lead to each other.
         if last == "none" or self.depth == _JUMPS or not (match := _JUMP.fullmatch(last)):

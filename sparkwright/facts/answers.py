@@ -50,7 +50,7 @@ def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
     """Read a program's answer from its standard output.
 
     Raises:
-        HostError: the output is not such an answer.
+        HostError: the output has no valid answer.
     """
     if sum(map(len, lines)) > MOST_TEXT:
         invalid(label, f"at most {MOST_TEXT >> 20} MiB are expected")

@@ -37,7 +37,7 @@ from sparkwright.text.visible import visible_but_colours
 def command_line() -> dict[str, Any]:
     """pyinfra's own options of this run, by name; none if pyinfra runs as a library.
 
-    Reason: the state has neither ``--dry`` nor ``--json``, nor the arguments of ``--limit``. Hosts
+    Reason: the state lacks ``--dry``, ``--json`` and the arguments of ``--limit``. Hosts
         are prepared in greenlets, which have no click context: there pyinfra's own parser reads the
         command line once more.
 
@@ -69,10 +69,10 @@ def before_connecting(
 ) -> None:
     """Call ``plan`` once inventory and group_data are read, and ``ready`` with the state after it.
 
-    Reason: ``host_before_connect`` is called in each host's own greenlet, when others are connected
-    already; a mistake in the user's files must stop the run before any host is touched. Callbacks
-    can only be added after ``State.init``, which drops earlier callbacks. This is the only call
-    between reading the inventory and connecting (``pyinfra_cli.cli._main``).
+    Reason: ``host_before_connect`` is called in each host's own greenlet, when other hosts are
+    connected already; a mistake in the user's files must stop the run before any host is touched.
+    Callbacks can only be added after ``State.init``, which drops earlier callbacks. This is the
+    only call between reading the inventory and connecting (``pyinfra_cli.cli._main``).
 
     Worth: a mistake in the user's files touches no host
     (`test_pyinfras_command_line_calls_the_plan_before_the_first_connection`).

@@ -40,7 +40,7 @@ class ProgramFact(FactBase[_T], Generic[_T]):
     answer: type
 
     def asking(self, request: DataclassInstance) -> StringCommand:
-        """The program with its request, in the command itself."""
+        """Command that contains the program and its request."""
         # pyinfra's own _sudo and its password apply to a separately requested fact.
         run = command(self.program, request)
         return StringCommand("sudo -n", run, "||", run)
@@ -57,8 +57,8 @@ class ProgramFact(FactBase[_T], Generic[_T]):
 class HostObservation(ProgramFact[Observation]):
     """State of a host: GPU, driver, Docker, disks, memory, and sparkwright's files and services.
 
-    One remote execution; it decides nothing and changes nothing. Its program travels in the command
-    itself, and runs as root if sudo needs no password: otherwise the answer has the reason, and
+    The fact takes one remote execution, and changes nothing. The command itself contains the
+    program, which runs as root if sudo needs no password: otherwise the answer has the reason, and
     only information that every user may read.
 
     **Example:**

@@ -57,7 +57,7 @@ class Others(BaseStateCallback):
         """Record a fact that failed; pyinfra calls this at the end of a run."""
         host_memory = memory(host)
         if host_memory.failure is None and host in state.failed_hosts:
-            host_memory.failure = "a fact failed: pyinfra's own lines name it"
+            host_memory.failure = "a fact failed: pyinfra's log names the fact"
 
 
 def follow(state: State) -> None:
@@ -72,7 +72,7 @@ def failing(problem: Sequence[str]) -> Ours:
 
 
 def fail(state: State, host: Host, problem: Sequence[str]) -> bool:
-    """Log these lines for a host, and count it as failed in the rest of pyinfra's run."""
+    """Log these lines for a host, and count the host as failed in the rest of pyinfra's run."""
     memory(host).failure = problem[0]
     for line in problem:
         host.log(click.style(visible(line), fg="red"))

@@ -58,8 +58,8 @@ def carried(payload):
 #: Reads modules and request from standard input: the host's process list shows neither. They are
 #: the last line: sudo's password is an earlier line if sudo did not read it.
 BY_STANDARD_INPUT = f"{_BOOTSTRAP}\ncarried(json.loads(sys.stdin.read().splitlines()[-1]))"
-#: Has modules and request in its own text, compressed: one command that can be run again, without
-#: any secret.
+#: A command with modules and request in its own text, compressed: it can be run again, and contains
+#: no secret.
 _BY_ARGUMENT = (
     f"{_BOOTSTRAP}\nimport base64, zlib\n"
     'carried(json.loads(zlib.decompress(base64.b64decode("{payload}"))))'

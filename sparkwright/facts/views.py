@@ -1,5 +1,5 @@
-"""Typed views of a host's observation: each a part of the same answer, of one remote execution;
-and its part of the fabric, which has its own query.
+"""Typed views of a host's observation, all from one remote execution; and the host's part of the
+fabric, which has its own query.
 """
 
 from typing import ClassVar

@@ -53,7 +53,8 @@ class Check:
 
     Attributes:
         id: stable name, which users write to silence a rule, and which alerts use.
-        reason: the likely cause or why it matters, for someone who has not read the cards.
+        reason: the likely cause, or why the fault matters, for a reader who does not know the
+            cards.
         source: a card, a document or a report with this fact.
         remedy: the next step, as a command if possible; ``UNIT`` stands for the service's unit.
         title: the mistake in a few words, for lists of rules.

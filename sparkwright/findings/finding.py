@@ -37,7 +37,7 @@ class Subject:
         return ": ".join(filter(None, (self.file, self.key)))
 
     def __str__(self) -> str:
-        """``spark-1: group_data/sparks.py: services.qwen36.port``; a key already names its service."""
+        """``spark-1: group_data/sparks.py: services.qwen36.port``; a key names its service."""
         return ": ".join(filter(None, (self.host, self.place or self.service)))
 
 

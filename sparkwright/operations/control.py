@@ -34,7 +34,7 @@ def controlled(
 
     Args:
         answered: function called with the completed steps, also after a partial failure.
-        unless: function that returns why to skip the action after all, or None.
+        unless: function that returns a reason to skip the action, or None.
         drain: longest time in seconds for a service to leave its proxy.
 
     **Example:**

@@ -1,6 +1,5 @@
-"""Images on a host: pulled by digest, so that all hosts run the same bytes, by a job on the host.
-
-An image that no registry has is built by such a job instead, over a base pulled by digest.
+"""Images on a host: a job on the host pulls them by digest, so that all hosts run the same bytes. A
+job also builds images that no registry has, over a base pulled by digest.
 """
 
 from collections.abc import Callable, Mapping, Sequence

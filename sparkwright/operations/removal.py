@@ -34,7 +34,7 @@ def removed(
 ) -> Commands:
     """Remove services, or everything that sparkwright installed, from the host.
 
-    If everything is removed, the host is as before: containers that a switch stopped are started
+    After a complete removal the host is as before: containers that a switch stopped are started
     again.
 
     Args:

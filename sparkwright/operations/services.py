@@ -174,7 +174,7 @@ def request_of(services: Sequence[Service], services_root: str) -> ObservationRe
 
 
 def other_format(observed: Observation) -> str | None:
-    """Return why a host's services are left alone: another version of sparkwright wrote them."""
+    """Return why a host's services stay unchanged: another version of sparkwright wrote them."""
     formats = {name: state.format for name, state in observed.services.items()}
     names = [name for name, kept in formats.items() if kept not in (None, FORMAT)]
     remedy = (

@@ -14,8 +14,8 @@ class Answers(Generic[T]):
     """Answers by host.
 
     Attributes:
-        failures: why a host gave no answer. Every command treats a missing answer as a failure: the
-            state of such a host is unknown.
+        failures: host -> reason of a missing answer. Every command treats a missing answer as a
+            failure: the state of such a host is unknown.
         broken: the plan's fault, in one line; None if the plan is valid.
     """
 

@@ -59,8 +59,8 @@ class Row:
     """A host in the summary of a run.
 
     Attributes:
-        refused: why the host was left alone or failed; None after a success.
-        left: why the host was left alone without a fault: maintenance.
+        refused: why the host was refused or failed; None after a success.
+        left: why the run skipped the host without a fault: maintenance.
         changes: its changes in this run.
         pending: changes that a dry run would make.
         executions: number of remote executions of the run.

@@ -56,7 +56,7 @@ class Deployment(HostStatus):
     refused: tuple[str, ...] = ()
 
     def only(self, meant: Callable[[str], bool]) -> Self:
-        """The status with the chosen services alone."""
+        """The status, limited to the chosen services."""
         return records.replace(
             self,
             services={name: each for name, each in self.services.items() if meant(name)},

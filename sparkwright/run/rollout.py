@@ -96,7 +96,7 @@ def with_ranks(
 
 
 def apart(run: Run, host_run: HostRun) -> str | None:
-    """Return why a head's followers can't go with it; None if they can."""
+    """Return why a head's followers can't switch with the head; None if they can."""
     ranks = [service.rank for service in host_run.desired.plan.services]
     heads = [rank for rank in ranks if rank is not None and rank.head]
     absent = {name for rank in heads for name in rank.hosts if name not in run.hosts}
@@ -295,7 +295,7 @@ def _targets(
         if name not in answer.services
     ]
     problems += [
-        f"the record of service {name} is damaged or of another version of sparkwright"
+        f"the record of service {name} is damaged or belongs to another version of sparkwright"
         for name in ([] if host_run.plan_known else unreadable(host_run, answer))
         if meant(name)
     ]

@@ -293,11 +293,11 @@ def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
 
 
 def _set_output(*, shown: bool, frames: bool) -> None:
-    """Make pyinfra print as its command line does, or nothing at all."""
+    """Make pyinfra print as its command line does, or print nothing."""
     pyinfra.is_cli = True  # affects only the output, as in pyinfra's own command line
     set_formatter(click.style)
     set_echo(click.echo)
-    atexit.register(gc.freeze)  # Python would collect everything once more at its end, 250 ms
+    atexit.register(gc.freeze)  # Python would collect all objects again at its end, 250 ms
     for name in ("pyinfra", "paramiko"):
         log = logging.getLogger(name)
         log.handlers.clear()

@@ -107,14 +107,14 @@ def asked_for(run: Run, host_run: HostRun) -> list[str]:
 
 
 def described(run: Run) -> Iterator[str]:
-    """Every host that would serve others, as text."""
+    """Every host that would serve other hosts, as text."""
     for item in run.live():
         for content in asked_for(run, item):
             yield f"{item.name} would serve {content} to other hosts"
 
 
 def _served_on(host_run: HostRun) -> tuple[str, ...]:
-    """The addresses of a host on which it serves others; none if it does not share."""
+    """Addresses on which a host serves other hosts; empty if the host does not share."""
     if not host_run.settings.peer_sharing:
         return ()
     seen = host_run.memory.observation

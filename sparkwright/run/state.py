@@ -88,7 +88,7 @@ class HostRun(DesiredHost):
 
     @property
     def services(self) -> tuple[service.Service, ...]:
-        """The host's services as they must run."""
+        """Desired services of the host."""
         return self.desired.services
 
     @cached_property

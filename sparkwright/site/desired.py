@@ -140,7 +140,7 @@ def desired_fleet(
         more: earlier problems.
         others: the inventory's hosts outside the run. They are planned if the run has an address
             for all models, which serves their models, too.
-        dry: whether nothing is written: missing keys and certificates are made for this run alone.
+        dry: whether no file is written: missing keys and certificates are made only for this run.
         resolves: whether releases are rendered with answers of registry and hub; otherwise only
             proxies and keys are known.
         commands: whether commands of services' secrets run.

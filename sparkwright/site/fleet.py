@@ -1,6 +1,6 @@
 """The plan of all hosts together: settings, catalogs, plans and rules; every problem at once.
 
-Services that name a model's repository get their recipes before anything else is planned.
+Services that name a model's repository get their recipes before all other planning.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

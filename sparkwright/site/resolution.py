@@ -171,7 +171,7 @@ def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
     """Resolve all tags and revisions; for locked hosts, no registry or hub is asked.
 
     Raises:
-        UserError: names everything that is not locked, could not be resolved, or is known to be
+        UserError: names each reference that is not locked, could not be resolved, or is known to be
             bad.
     """
     resolution = Resolution(images={}, models={})
@@ -213,7 +213,7 @@ def with_geometry(
 
 
 def with_locked_geometry(hosts: Mapping[str, PlannedHost]) -> dict[str, PlannedHost]:
-    """The hosts with the facts in their locks, as far as everything of a host is locked."""
+    """The hosts, with the facts of their locks if all references of a host are locked."""
     planned_hosts = dict(hosts)
     for name, resolved in by_locks(hosts):
         with suppress(UserError):  # `lock --check` reports an incomplete lock

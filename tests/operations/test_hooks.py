@@ -248,7 +248,7 @@ def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
     with on(host):
         hooks.leave_out(host)
         disconnect_all(state)
-    assert memory(host).failure == "a fact failed: pyinfra's own lines name it"
+    assert memory(host).failure == "a fact failed: pyinfra's log names the fact"
     assert memory(host_of(state, "b")).failure is None
 
 

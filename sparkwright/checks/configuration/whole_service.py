@@ -193,8 +193,7 @@ def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
     if context.recipe.tag or tag == newest or tag not in tags:
         return
     day, last = tags[tag].date, tags[newest].date
-    # The tag is neither the rollback tag that the card names, nor the rollback tag of this tag's
-    # card.
+    # The newest tag's rollback tag, and the rollback tag before it, are not reported.
     back = tags[newest].rollback
     named = (back, tags[back].rollback if back in tags else None)
     if tag not in named and day and last and day < last:

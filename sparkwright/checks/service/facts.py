@@ -133,5 +133,5 @@ def services(facts: Facts) -> Iterator[tuple[Subject, Serving]]:
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """The host's own program cuts the log: only the last lines, each of limited length."""
+    """The host's program shortens the log to the last lines, each of limited length."""
     return tuple(line[:_WIDTH] for line in lines[-_LINES:])

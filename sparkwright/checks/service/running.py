@@ -88,7 +88,7 @@ def _counters(service: Serving) -> Iterator[Symptom]:
         yield Symptom("first-request", seconds=service.uptime)
     if service.planned and service.planned.speculates and service.seen.metrics:
         last = service.seen.metrics[-1]
-        drafted = last[metrics.DRAFTED] or last[metrics.DRAFTS]  # SGLang counts drafts alone
+        drafted = last[metrics.DRAFTED] or last[metrics.DRAFTS]  # SGLang counts only drafts
         if last[metrics.GENERATED] > 100 and not drafted:
             yield Symptom("no-drafts", generated=last[metrics.GENERATED])
     if risen := service.between(metrics.PREEMPTED):

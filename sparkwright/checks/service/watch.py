@@ -1,4 +1,4 @@
-"""Faults that the watch finds: by the doctor's two samples, and by the watch's own report."""
+"""Faults that the watch finds: from the doctor's two samples, and from the watch's report."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -63,7 +63,7 @@ def reported(watch: state.WatchReport | None, now: float) -> Iterator[Symptom]:
 
 
 def _symptom(finding: state.WatchFinding, observed: str, case: str = "") -> Symptom:
-    """Return the symptom of a finding of the watch, which may come from another version."""
+    """Return the symptom of a watch's finding; the watch may be of another version."""
     severity = {str(level): level for level in Severity}.get(finding.severity, Severity.WARNING)
     return Symptom(
         finding.name, case, service=finding.service, severity=severity, observed=observed
@@ -89,8 +89,8 @@ def compiling(service: Serving) -> bool:
 
 
 def drafting(service: Serving) -> tuple[Look, ...]:
-    """Return the samples for the acceptance rate: the two samples if they have enough drafts, else
-    the server's whole life.
+    """Return the samples for the acceptance rate: the two samples if they have enough drafts,
+    otherwise the server's whole uptime.
     """
     lately = service.between(metrics.DRAFTED)
     if lately is not None and lately >= thresholds.limits()["drafted"]:

@@ -34,7 +34,7 @@ def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> 
 
 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:
-    """Return the deep test of a service whose plan is broken, from its release's own record."""
+    """Return the deep test of a service without a valid plan, from the release's record."""
     why = "a broken plan does not show the recipe's features"
     return _request(gate, Limits(), dict.fromkeys(_PROMISED, why), THINKING_TOKENS)
 

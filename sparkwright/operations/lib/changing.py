@@ -141,8 +141,8 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
 def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
     """Fail the host for findings that are errors; report all other findings.
 
-    The host fails before anything runs, under ``--dry`` too, unless an earlier operation of the run
-    has changes, which may cure the fault.
+    The host fails before its first operation runs, under ``--dry`` too, unless an earlier operation
+    of the run has changes, which may fix the fault.
 
     Args:
         otherwise: the observation to report if there is no fault.

@@ -57,8 +57,8 @@ def take(host: Host, *, emergency: bool = False) -> None:
         emergency: whether to continue without the lock if another run has it.
 
     Raises:
-        HostError: another run has the lock, or has changed the host meanwhile; the text names its
-        owner.
+        HostError: another run has the lock, or has changed the host meanwhile; the text names the
+            lock's owner.
     """
     host_memory = memory(host)
     if host_memory.locked:
