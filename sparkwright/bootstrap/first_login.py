@@ -60,7 +60,7 @@ class Login:
     Attributes:
         name, data: name and data of the host, as an inventory has them.
         ask: function that asks the user; None without a terminal.
-        password: the password that the box took, for the login or for sudo.
+        password: the password that the box accepted, for the login or for sudo.
         made_key: the private key that was made for a user without a key.
         jumps: the jump hosts to the box, as ssh's ProxyJump; without ssh_config's jump hosts.
         beyond: the host behind a jump host.

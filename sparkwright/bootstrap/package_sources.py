@@ -34,7 +34,7 @@ class Repository:
 
     @property
     def text(self) -> str:
-        """The file's text (deb822). The key opens this repository and no other."""
+        """The file's text (deb822). The key is valid only for this repository."""
         lines = [
             "# Written by sparkwright's bootstrap.", "Types: deb", f"URIs: {self.uri}",
             f"Suites: {' '.join(self.suites)}", f"Signed-By: {self.key_file}",

@@ -22,7 +22,7 @@ def load(text: str | bytes, most: int = MOST) -> Any:
         problem = f"not valid JSON: {error.msg}"
         raise Unusable(problem, "fix it there", error.lineno) from None
     except UnicodeDecodeError:
-        raise Unusable("not valid JSON: it is not UTF-8", "save it in UTF-8") from None
+        raise Unusable("not valid JSON: it is not UTF-8", "save the file in UTF-8") from None
     except ValueError:
         raise Unusable("a number with too many digits", "write a smaller number") from None
     except RecursionError:

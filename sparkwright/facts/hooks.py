@@ -55,8 +55,8 @@ def command_line() -> dict[str, Any]:
 def own(module: str) -> Any:
     """A module of pyinfra's own command line, by its name.
 
-    Reason: reading an inventory, calling a deploy function for every host, and printing results
-    are not in its API.
+    Reason: reading an inventory, calling a deploy function for every host, and printing results are
+        not in pyinfra's API.
 
     Worth: commands read inventories and print results as a deploy does
     (`test_a_session_changes_hosts_and_prints_pyinfras_output`).
@@ -118,7 +118,7 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
 
 
 def guard_connections() -> None:
-    """Limit a host's output, and prevent password prompts and cursor movements from it.
+    """Limit a host's output, and prevent its password prompts and cursor movements.
 
     Reasons: ``read_buffer`` reads without a limit; ``execute_command_with_sudo_retry`` asks for
         sudo's password, in the middle of a run, if a failing command prints a certain line, and
@@ -231,7 +231,7 @@ def never_ask_about_failed_hosts(state: State) -> None:
 
 
 def leave_out(host: Host) -> None:
-    """No further operation runs on this host.
+    """Skip all further operations on this host.
 
     Reason: ``State.fail_hosts`` raises if no host is left, and the final report has more details
         than its message. Outside of a site pyinfra also asks whether to continue, under ``--dry``
@@ -248,7 +248,7 @@ def leave_out(host: Host) -> None:
 
 
 def set_aside(host: Host) -> None:
-    """No further operation runs on this host, and it does not count as failed.
+    """Skip all further operations on this host, and do not count the host as failed.
 
     Reason: ``State.fail_hosts`` is the only way out of a run, and makes pyinfra end with 1.
 
@@ -289,7 +289,7 @@ def before_disconnecting(host: Host, leave: Callable[[], None]) -> None:
     (`test_connections_count_executions_and_their_end_releases_the_lock`).
     """
     connector: Any = host.connector
-    disconnect = getattr(connector, "disconnect", None)  # some connectors lack the method
+    disconnect = getattr(connector, "disconnect", None)  # some connectors have no such method
 
     def left() -> None:
         leave()
@@ -394,11 +394,11 @@ def transport_of(host: Host) -> Any:
 
 
 def share_facts(host: Host, answered: Callable[[type, dict[str, Any]], tuple[bool, Any]]) -> None:
-    """Call ``answered`` before a fact is read from the host: ``(True, value)`` if it is known.
+    """Call ``answered`` before a fact is read from the host: ``(True, value)`` for a known fact.
 
     Reason: pyinfra caches no facts, and a fact can't answer without a remote execution.
 
-    Worth: ten operations that need the same fact ask for it once
+    Worth: ten operations that need the same fact query the host once
         (`test_a_known_fact_is_not_queried`).
     """
     original = host.get_fact

@@ -1,4 +1,6 @@
-"""Batched fact of a host, typed views of its answer, and its answer shared within a run."""
+"""Batched fact of a host, typed views of the fact's answer, and reuse of the answer within a
+run.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +133,7 @@ class View(ShortFactBase[_T], Generic[_T]):
 
 
 def observed(host: Host, needed: ObservationRequest | None = None) -> Observation:
-    """Return the host's observation in this run; repeat it if it lacks a fact or the host has
+    """Return the host's observation in this run; observe again if a fact is missing or the host has
     changed.
 
     Args:

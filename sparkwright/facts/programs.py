@@ -138,7 +138,7 @@ def entry(home: str, program: ModuleType) -> str:
 
 @cache
 def _sources(program: ModuleType) -> str:
-    """The modules in import order, as the beginning of an object of JSON."""
+    """The modules in import order, as the beginning of a JSON object."""
     needed = dict.fromkeys([*modules(records), *modules(program)])
     sources = {"dataclasses": bare(light_dataclasses)} | {m.__name__: bare(m) for m in needed}
     return f'{{"modules": {json.dumps(sources)}, "request": '

@@ -30,7 +30,7 @@ class Symptom:
         host, service: subject of the symptom, if known.
         severity: severity, if it differs from the check's.
         values: values for the placeholders of the texts. A value with the name of a text replaces
-            it.
+            the text.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ def mistake(
         where: file and key, e.g. ``group_data/sparks.py: services.qwen36.port``.
         problem: the mistake, with the offending value.
         remedy: the text to write or the step to take.
-        host: the host with the mistake, if it concerns one host.
+        host: the host with the mistake, if the mistake concerns one host.
         reason: why the mistake matters.
     """
     file, _, key = where.partition(": ")

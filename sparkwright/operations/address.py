@@ -26,7 +26,8 @@ def present(files: Files) -> Commands:
     """Install the program behind the address for all models, or remove it. The usage counts stay.
 
     Args:
-        files: files that ``files_of`` makes of its document; empty for a host without the address.
+        files: files that ``files_of`` makes of the address's document; empty for a host without the
+            address.
 
     **Example:**
 
@@ -68,7 +69,7 @@ def files_of(door: Door | None, services_root: str) -> dict[str, tuple[str, int]
 
 
 def page_files(page: Page | None, services_root: str) -> dict[str, tuple[str, int]]:
-    """Files of Open WebUI; none without it."""
+    """Files of Open WebUI; empty without Open WebUI."""
     if page is None:
         return {}
     home = f"{_home(services_root)}/open-webui"

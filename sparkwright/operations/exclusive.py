@@ -48,7 +48,8 @@ def declared(files: Files) -> Commands:
     """Install a host's exclusive groups and the programs that activate a member.
 
     Args:
-        files: files that ``files_of`` makes of its services; empty for a host without a group.
+        files: files that ``files_of`` makes of the host's services; empty for a host without a
+            group.
 
     **Example:**
 
@@ -77,7 +78,7 @@ def activated(
     previous member.
 
     Args:
-        request: the activation; with ``dry`` the host only reports its effect.
+        request: the activation; with ``dry`` the host only reports the effect.
         answered: function called with the result, also after a failure.
         unless: function that returns a reason to skip the activation, or None.
 

@@ -32,7 +32,7 @@ def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Co
 
     Args:
         proxies: all proxies of the host; None removes all of them.
-        files: their files (``files_of``): text and mode, by path.
+        files: the proxies' files (``files_of``): text and mode, by path.
         later: whether the files change with a switch of the services instead (``switched``).
 
     **Example:**

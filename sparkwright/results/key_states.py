@@ -36,7 +36,7 @@ def rows(
 
     Args:
         settings: settings of each host.
-        lines_by_host: host -> ``HASH name`` of the keys that open its proxies.
+        lines_by_host: host -> ``HASH name`` of the keys that open the host's proxies.
     """
     opening: dict[tuple[str, str], list[str]] = {}
     for host, lines in lines_by_host.items():

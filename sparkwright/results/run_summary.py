@@ -14,7 +14,7 @@ from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph, visible
 
-#: States of services without a claim: their host was not touched.
+#: States of services on untouched hosts, about which the summary makes no claim.
 UNTOUCHED = ("left alone", "maintenance")
 
 
@@ -23,7 +23,7 @@ class ServiceRow:
     """address: ``host:port`` for clients, and scheme: ``http`` or ``https``.
 
     Attributes:
-        address: ``host:port`` to reach it at, and scheme: ``http`` or ``https``.
+        address: ``host:port`` for clients, and scheme: ``http`` or ``https``.
         ca: file on the controller that verifies https; None for public CAs.
         image: reference by digest.
         models: repository -> commit.
@@ -31,7 +31,7 @@ class ServiceRow:
         outcome: difference between the host's release and the plan: ``reverted``, ``left``, ``taken
             back`` or ``failed``; then ``release`` and ``image`` are the running release and image.
         head: the answering host, if it is another host of its cluster.
-        routes: kinds of requests that it answers, each with its route.
+        routes: kinds of requests that the service answers, each with its route.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Row:
     Attributes:
         refused: why the host was refused or failed; None after a success.
         left: why the run skipped the host without a fault: maintenance.
-        changes: its changes in this run.
+        changes: the host's changes in this run.
         pending: changes that a dry run would make.
         executions: number of remote executions of the run.
         gpu, driver: GPU and driver in the host's nvidia-smi; None without a report.
@@ -92,8 +92,8 @@ class Outcome:
     Attributes:
         state: ``reverted``, ``left``, ``taken back``, ``failed``, or ``sleeps``: another service of
             its exclusive group runs.
-        release: its running release; None if unknown.
-        image: image that it runs; None if unknown.
+        release: the service's running release; None if unknown.
+        image: the service's running image; None if unknown.
         smoke: result of the smoke test.
     """
 
@@ -107,7 +107,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     """The whole report as text.
 
     Args:
-        keys: host -> shell expression of its API key.
+        keys: host -> shell expression of the host's API key.
     """
     each = [(row, service) for row in rows for service in row.services]
     table: list[Sequence[str]] = [

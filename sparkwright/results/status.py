@@ -126,8 +126,8 @@ def _notes(seen: Deployment) -> Iterator[str]:
 
 def well(seen: Deployment) -> bool:
     """Whether every planned service runs, is healthy and as planned, and the watch reports no
-    error. Without a plan the result is unknown. A host in maintenance is not judged, since a user
-    took it out.
+    error. Without a plan the result is unknown. A host in maintenance does not count, since a user
+    took the host out.
     """
     if not seen.plan_known:
         return False
@@ -273,7 +273,7 @@ def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
     """Differences in words, and the next deploy's action on the service.
 
     Args:
-        was_stopped: whether a user stopped it, which is not a difference from the plan.
+        was_stopped: whether a user stopped the service, which is not a difference from the plan.
     """
     changed = [word for word in drift if word not in _ENDS and not word.startswith("stopped ")]
     ends = [f"a deploy {_ENDS[word]}" for word in drift if word in _ENDS]

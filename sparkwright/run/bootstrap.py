@@ -40,7 +40,10 @@ def state_of(host: Host, request: BootstrapRequest) -> BootstrapState:
 
 
 def decided(host: Host, host_run: HostRun) -> tuple[BootstrapState, Decision] | None:
-    """Remaining bootstrap work; None, and the host stays unchanged, if an obstacle blocks it."""
+    """Remaining bootstrap work.
+
+    If an obstacle blocks the work, the host stays unchanged, and the function returns None.
+    """
     host_run.connection = host_run.connection or addresses(host)
     try:
         state = state_of(host, request_of(host_run.settings))
@@ -132,8 +135,8 @@ def speed(host: Host, host_run: HostRun, observed: observe.Observation) -> tuple
 
 @changing.operation()
 def rebooted(state: BootstrapState, *, asked: bool = False) -> changing.Commands:
-    """Reboot the host for its new driver, and continue once it is back; fail the host if no reboot
-    was requested.
+    """Reboot the host for its new driver, and continue once the host is back; fail the host if no
+    reboot was requested.
 
     pyinfra's own ``server.reboot`` does not fit: it detects a reboot by the uptime, which a
     container shares with its machine, and waits while holding the host's lock.

@@ -64,7 +64,7 @@ def activated(
 
 
 def _drain(run: HostRun) -> float:
-    """Longest time in seconds that services behind a proxy take to leave it."""
+    """Longest time in seconds for services to leave their proxy."""
     return run.settings.rollout.notice_seconds + run.settings.rollout.drain_seconds
 
 

@@ -49,7 +49,7 @@ def private_key(load: Any, state: Any, key_filename: str, key_password: str | No
         return load(state, key_filename=key_filename, key_password=key_password)
     except Exception as error:  # a damaged file may raise any exception
         if encrypted:
-            why, remedy = "its passphrase is wrong", "correct ssh_key_password"
+            why, remedy = "the key's passphrase is wrong", "correct ssh_key_password"
         else:
             why = str(error) if isinstance(error, PyinfraError) else type(error).__name__
             remedy = f"ssh-keygen -y -f {key_filename} shows whether the key is intact"

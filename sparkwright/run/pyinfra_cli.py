@@ -1,4 +1,6 @@
-"""Run pyinfra's command line in this process, without its frames around sparkwright's output."""
+"""Run pyinfra's command line in this process, without pyinfra's frames around sparkwright's
+output.
+"""
 
 import re
 import sys
@@ -8,7 +10,7 @@ from sparkwright.facts import hooks
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run pyinfra with these arguments; ends the process as pyinfra does.
+    """Run pyinfra with these arguments, and end the process as pyinfra does.
 
     With ``-v`` pyinfra's frames are shown.
     """

@@ -47,7 +47,7 @@ _LOOK = 20
 _IDLE = 0.25
 #: Seconds between the doctor's two samples of the metrics.
 _BETWEEN = 5
-#: Seconds: 100 GB at 30 MB/s, the slowest disk worth serving from.
+#: Seconds to hash 100 GB at 30 MB/s, the speed of the slowest useful disk.
 _HASHING = 3600
 
 
@@ -97,8 +97,8 @@ def deployment(host: Host, run: HostRun) -> Deployment:
 
 
 def _refusals(run: HostRun, observation: observe.Observation) -> tuple[str, ...]:
-    """Preflight's errors for which the next deploy would refuse the host, by their ids; none if
-    the next deploy bootstraps it first.
+    """Preflight's errors for which the next deploy would refuse the host, by their ids; empty if
+    the next deploy bootstraps the host first.
     """
     if run.settings.bootstrap:
         return ()
@@ -246,8 +246,8 @@ def disk_usage_request(run: HostRun) -> DiskUsageRequest:
 
 
 def hashed_again(host: Host, run: HostRun) -> list[str]:
-    """Hash every file of the planned models, or without a plan of the models that have a receipt;
-    faults, as lines.
+    """Hash every file of the planned models, or without a plan of all models with a receipt, and
+    return the faults as lines.
     """
     directories = tuple(model.directory for model in run.desired.models)
     if not run.plan_known:

@@ -36,7 +36,7 @@ def named(run: Run) -> Iterator[tuple[str, list[str]]]:
 
 
 def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJournal:
-    """Switch a host when its batch comes, unless the roll-out stops before.
+    """Switch a host when its batch comes, unless the roll-out stops earlier.
 
     Args:
         left: function called if the batch does not come.

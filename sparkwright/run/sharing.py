@@ -29,7 +29,7 @@ from sparkwright.run import bundle_server
 from sparkwright.run.state import HostRun, Run
 from sparkwright.text.sizes import GIB
 
-#: Lock: one host fills the cache, and the others find it filled.
+#: Lock with which one host fills the cache, and all other hosts use the filled cache.
 _FETCHING = Lock()
 #: Prefix length of networks without a setting: published guides for these ports use it.
 _USUAL = 24
@@ -170,7 +170,7 @@ def _is_asked(run: Run, host_run: HostRun, content: str) -> bool:
 
 
 def _decided(run: Run) -> dict[str, dict[str, list[str]]]:
-    """Content -> host -> its sources."""
+    """Content -> host -> hosts that serve the content to it."""
     if run.takes_from is None:
         run.takes_from = _decide(run)
     return run.takes_from

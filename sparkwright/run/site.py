@@ -180,7 +180,7 @@ def read_files(invocation: Invocation) -> BaseException | None:
     """Check the user's files before pyinfra reads them.
 
     Returns:
-        Faults of group_data, in a run that continues without it.
+        Faults of group_data, in a run that continues without group_data.
 
     Raises:
         UserError: any other file can't be read.

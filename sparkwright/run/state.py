@@ -47,11 +47,11 @@ class HostRun(DesiredHost):
     Attributes:
         address: the host's address for clients.
         findings: findings of preflight.
-        outcomes: name of a service -> its running release, if it differs from the plan.
-        connection: addresses of controller and host, if they see each other directly.
+        outcomes: name of a service -> the service's running release, if not as planned.
+        connection: addresses of controller and host, if both are directly connected.
         left: reason why this run skips the host without a fault; None if the host is not skipped.
         plan_known: False in a run without a plan: services are read from the host.
-        cured: findings of preflight that bootstrap cures first; None if bootstrap was not called.
+        cured: findings of preflight that bootstrap fixes first; None if bootstrap was not called.
     """
 
     name: str

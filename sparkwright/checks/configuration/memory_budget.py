@@ -100,7 +100,7 @@ def _unified(context: Context) -> Iterator[Symptom]:
 def _card(context: Context) -> Iterator[Symptom]:
     """Check services that share one card; ``kv-cache`` checks a service alone."""
     plan, total = context.plan, context.hardware.vram_gib
-    # Without a card's name, its memory is taken from the recipes' needs.
+    # Without a card's name, the recipes' needs replace the card's memory.
     stated = context.hardware.gpus or (plan.gpu and plan.gpu.vram_gib)
     if not stated or total is None or context.service is not plan.services[0]:
         return  # reported once per host

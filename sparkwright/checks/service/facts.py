@@ -98,7 +98,7 @@ class Serving:
 
     @property
     def arguments(self) -> dict[str, str]:
-        """Arguments of its container's command line."""
+        """Arguments on the command line of the service's container."""
         parts = self.seen.container.command if self.seen.container else ()
         return {name: " ".join(values) for name, values in read_words(parts).items()}
 
@@ -122,7 +122,7 @@ class Serving:
 
     @property
     def limits(self) -> Limits:
-        """The limits on its container's command line."""
+        """The limits on the command line of the service's container."""
         return self.engine.limits(self.arguments)
 
 

@@ -19,7 +19,7 @@ FILES = (_CONTAINERS, *log_causes())
 
 @cache
 def patterns() -> dict[str, Check]:
-    """Checks by a line of the log, by id."""
+    """Checks that match log lines, by id."""
     entries = (item for path in FILES for item in load(path).items())
     return {id_: entry for id_, entry in entries if entry.pattern}
 

@@ -1,4 +1,5 @@
-"""Lock on a host, with owner and age: a run takes it before its first change, one run at a time.
+"""Lock on a host, with owner and age: a run takes the lock before its first change, one run at a
+time.
 
 A host without pending changes is never locked, so a run without changes costs nothing. The lock of
 a run that died on this machine is taken over; any other lock is broken on request (``break_lock``).

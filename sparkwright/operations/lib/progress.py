@@ -29,7 +29,7 @@ class Live:
 
     def __init__(self) -> None:
         self.on = sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
-        #: Function that gets a host's present step if the command shows it itself instead of
+        #: Function that gets a host's present step, for a command that shows the step instead of
         #: logging it.
         self.notice: Callable[[str, str], None] | None = None
         self._fetches: dict[str, FetchProgress] = {}

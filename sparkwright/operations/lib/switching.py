@@ -161,13 +161,15 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
 
 @contextmanager
 def shown(host: Host, folder: str) -> Iterator[None]:
-    """Show the progress of a host's program, read from the journal in its folder, until it ends."""
+    """Show the progress of a host's program, read from the journal in its folder, until the
+    program ends.
+    """
     watched = WatchedJob("sparkwright-control", folder)
 
     def look() -> None:
         while True:
             gevent.sleep(_EVERY)
-            with suppress(HostError):  # the caller that waits for the answer reports it
+            with suppress(HostError):  # the caller that waits for the answer reports the error
                 answer = jobs.status(host, [watched], 0)[watched.unit]
                 journal = typed("sparkwright-jobs", release.SwitchJournal, answer.progress or {})
                 if journal.step:
