@@ -57,7 +57,7 @@ def judged(host: Host, host_run: state.HostRun, *, dry: bool) -> bool:
             if busy := locks.in_the_way(host):
                 raise HostError(busy)
             host.log("an earlier switch is still under way: waiting for its end")
-            with suppress(switching.Interrupted):  # this run repairs the files
+            with suppress(switching.Interrupted):  # this run repairs the host
                 switching.follow(host)
             asked = _observe(host, host_run)
     except HostError as error:
