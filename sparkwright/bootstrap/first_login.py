@@ -272,4 +272,4 @@ class Login:
 
 def _last(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return visible(cut(lines[-1], 200)) if lines else "ssh gave no message"
+    return visible(cut(lines[-1], 200)) if lines else "ssh ended without a message"

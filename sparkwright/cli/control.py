@@ -40,7 +40,7 @@ def _services(command: _Command) -> _Command:
 @_services
 @_wait
 def start(**more: Any) -> None:
-    """Start services as the last deploy left them, and at every boot again.
+    """Start services in the state of the last deploy, now and at every boot.
 
     Exit code 0 only when every host answered and every started service gives real answers.
     """

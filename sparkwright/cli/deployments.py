@@ -93,7 +93,7 @@ def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
 @click.command("history")
 @services_argument
 @json_option
-@click.option("--last", default=40, show_default=True, help="How many entries to show.")
+@click.option("--last", default=40, show_default=True, help="Number of entries to show.")
 def history(hosts: Hosts, as_json: bool, last: int) -> None:
     """Show switches, starts, stops and maintenance, with user, time, reason and duration.
 

@@ -16,7 +16,7 @@ from sparkwright.findings.render import paint
 @services_argument
 @json_option
 def command(hosts: Hosts, as_json: bool) -> None:
-    """Ask every service for everything that its recipe promises.
+    """Test every service for each ability that its recipe declares.
 
     Tests names, key, chat, stream, thinking, tools, JSON, images, long prompts, the context's end,
     drafts, cached prefixes, and as many requests at once as the service accepts. The test takes

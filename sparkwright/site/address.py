@@ -25,7 +25,7 @@ def door_of(
     everyone: Everyone,
     socket: str,
 ) -> Door | None:
-    """The document of a host's address for all models; None for a host without one.
+    """The document of a host's address for all models; None for a host without an address.
 
     Args:
         pools: pools of all hosts.

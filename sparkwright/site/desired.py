@@ -87,13 +87,13 @@ class DesiredHost:
     """The desired state of a host in a run.
 
     Attributes:
-        violations: rules that its plan violates without stopping: warnings, and silenced
-            violations.
+        violations: rules that the host's plan violates without stopping the run: warnings, and
+            silenced violations.
         keys: its API keys.
         token: token for gated models; None without a token.
         accounts: registry -> ``user:password``.
-        proxies: its proxies; None without any.
-        peer_certificate: certificate with which it serves other hosts; None for plain HTTP.
+        proxies: the host's proxies; None without proxies.
+        peer_certificate: certificate with which the host serves other hosts; None for plain HTTP.
     """
 
     desired: Desired
@@ -106,7 +106,7 @@ class DesiredHost:
 
     @cached_property
     def secrets(self) -> dict[str, Secret]:
-        """Texts of the files with its services' keys, by path."""
+        """Texts of the files with the keys of the host's services, by path."""
         return secrets_of(self.desired.plan, self.keys)
 
     @property
@@ -138,8 +138,8 @@ def desired_fleet(
     Args:
         everyone: data of every host of the inventory, in a limited run, too.
         more: earlier problems.
-        others: the inventory's hosts outside the run. They are planned if the run has an address
-            for all models, which serves their models, too.
+        others: the inventory's hosts outside the run. These hosts are planned if the run has an
+            address for all models, which serves their models, too.
         dry: whether no file is written: missing keys and certificates are made only for this run.
         resolves: whether releases are rendered with answers of registry and hub; otherwise only
             proxies and keys are known.

@@ -31,13 +31,13 @@ class Key:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def file(self) -> str | None:
-        """The file with the key, if it is in a file."""
+        """The file with the key; None if a command prints the key."""
         return self.source if isinstance(self.source, str) else None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def command(self) -> tuple[str, ...] | None:
-        """The command that prints the key, if a command does."""
+        """The command that prints the key; None if a file has the key."""
         return None if isinstance(self.source, str) else self.source
 
 
@@ -95,7 +95,7 @@ class Endpoint:
         chats: whether the service answers chats.
         ca: absolute path on the controller of the CA that verifies https; None for public CAs,
             which every client trusts, and for http.
-        shared: whether its address serves all models.
+        shared: whether the endpoint's address serves all models.
     """
 
     host: str
@@ -139,7 +139,7 @@ class Endpoint:
 
     @property
     def max_input(self) -> int | None:
-        """Longest prompt in tokens beside the longest answer."""
+        """Longest prompt in tokens, if the answer has its greatest length."""
         return self.context - self.max_output if self.context and self.max_output else None
 
 

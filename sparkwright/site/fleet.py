@@ -42,7 +42,7 @@ class ReadHost:
     """A host's settings and catalog, with a recipe for each of its services.
 
     Attributes:
-        derivations: service -> sources of its recipe's values.
+        derivations: service -> sources of the values in the service's recipe.
         resolved_models: models from the hub, or from the lock with facts of their files.
     """
 
@@ -282,8 +282,9 @@ def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
 
 
 def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
-    """Mistake of a service with an unknown engine or image, or an engine that is not the
-    image's."""
+    """Mistake of a service with an unknown engine or image, or with an engine other than the
+    image's.
+    """
     message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
     if service.engine and service.engine not in ENGINES:
         message, setting, name, names = "no-engine", "engine", service.engine, [*ENGINES]
@@ -312,7 +313,7 @@ def recipe_for(
     catalog's claim, the least memory, a drafter that makes the model faster, and the name decide.
 
     Args:
-        choice: the required quantization or file of its body, if the repository has several.
+        choice: the required quantization or file of the body, if the repository has several.
         program: the required engine; None for any engine.
     """
 
@@ -374,7 +375,7 @@ class Fleet:
     problems: tuple[Finding, ...]
 
     def or_raise(self) -> dict[str, PlannedHost]:
-        """The hosts, if none has a mistake."""
+        """Return the hosts, or raise all mistakes."""
         Problems(self.problems).stop()
         return self.hosts
 

@@ -168,7 +168,7 @@ def by_locks(hosts: Mapping[str, PlannedHost]) -> Iterator[tuple[str, Callable[[
 
 
 def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
-    """Resolve all tags and revisions; for locked hosts, no registry or hub is asked.
+    """Resolve all tags and revisions; for locked hosts, no registry or hub is queried.
 
     Raises:
         UserError: names each reference that is not locked, could not be resolved, or is known to be

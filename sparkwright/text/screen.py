@@ -33,7 +33,7 @@ def width() -> int | None:
 
 
 def fitted(text: str, columns: int | None = None) -> str:
-    """Text with every line that is too long broken at spaces; a word is never broken.
+    """Text with long lines broken at spaces; a word is never broken.
 
     Args:
         columns: width, instead of the terminal's width.

@@ -7,7 +7,7 @@ a line. Each of these characters is shown as its escape: ``\\x1b``, ``\\u202e``.
 
 import re
 
-#: Unicode's control and format characters, its separators of lines and paragraphs, halves of
+#: Unicode's control and format characters, Unicode's separators of lines and paragraphs, halves of
 #: surrogate pairs, which can't be sent to a terminal, and invisible letters.
 _CLASS = (
     r"\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"

@@ -76,11 +76,11 @@ class Site:
             shutil.copytree(cache, folder / ".sparkwright/cache")
 
     def _hurry(self) -> None:
-        """Watch a release for two seconds instead of a minute, and set no notice time before a
+        """Watch a release for a second instead of a minute, and set no notice time before a
         service leaves its proxy.
         """
         with (self.folder / "group_data/all.py").open("a") as settings:
-            settings.write('rollout = {"soak_seconds": 2, "notice_seconds": 1, "batch": "100%"}\n')
+            settings.write('rollout = {"soak_seconds": 1, "notice_seconds": 0, "batch": "100%"}\n')
 
     @property
     def key(self) -> str:
@@ -206,7 +206,7 @@ class Site:
         """Set the order of a roll-out, as a user would."""
         file = self.folder / "group_data/all.py"
         lines = [line for line in file.read_text().splitlines() if not line.startswith("rollout")]
-        values = {"soak_seconds": 2, "notice_seconds": 1, **settings}
+        values = {"soak_seconds": 1, "notice_seconds": 0, **settings}
         file.write_text("\n".join([*lines, f"rollout = {values!r}", ""]))
 
     def call(self, *arguments: str, timeout: int = 300) -> subprocess.CompletedProcess[str]:

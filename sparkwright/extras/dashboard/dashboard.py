@@ -50,7 +50,7 @@ _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 @click.option("--page-port", "port", default=8484, show_default=True, type=click.IntRange(0, 65535),
               help="Port of the page; 0 takes a free port.")  # fmt: skip
 @click.option("--listen", default=LOOPBACK, metavar="ADDRESS", show_default=True,
-              help="Another address of this machine, by https alone.")  # fmt: skip
+              help="Another address of this machine, over https only.")  # fmt: skip
 @click.option("--control", is_flag=True,
               help="Let the page start, stop, restart and activate services.")  # fmt: skip
 def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:

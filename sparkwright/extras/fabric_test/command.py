@@ -120,10 +120,10 @@ _HEADS = ("TEST", "WHERE", "RESULT", "MEASURED", "PUBLISHED", "")
 
 @click.command("test")
 @hosts_argument
-@click.option("--look", is_flag=True, help="Only judge cables, addresses and devices.")
+@click.option("--look", is_flag=True, help="Only check cables, addresses and devices.")
 @json_option
 def command(hosts: Hosts, look: bool, as_json: bool) -> None:
-    """Judge the fabric between hosts, and measure it against published figures.
+    """Check the fabric between hosts, and compare its speed with published figures.
 
     Tests are a ping that fills the MTU on every rail, ib_write_bw on both twins at once if
     installed, and an all-gather through the serving image. They take a minute and some GiB of

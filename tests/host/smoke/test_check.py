@@ -12,7 +12,7 @@ import pytest
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.host import doctor
-from sparkwright.host.lib import files, systemd
+from sparkwright.host.lib import files, http, systemd
 from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.kinds import KINDS
 from sparkwright.host.proxy import health
@@ -84,6 +84,20 @@ def test_the_cause_of_a_crash_is_searched_once(
     with pytest.raises(Fault, match="not healthy after"):
         check.health(Client(request, 5), lasting=lambda: "" * next(looks))
     assert next(looks) == 2
+
+
+def test_an_engine_is_healthy_once_its_proxy_may_connect(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The container opens the socket up to a second after the engine has made it."""
+    (tmp_path / "s").write_text("VLLM_API_KEY=a")
+    (tmp_path / "http.sock").touch(0o600)
+    monkeypatch.setattr(http.Server, "get", lambda *_: http.Answer(200, b""))
+    request = SmokeRequest("a", "", f"{tmp_path}/http.sock", 0, str(tmp_path / "s"), ("a",), 0, 5)
+    with pytest.raises(Fault, match="its socket is closed"):
+        check.health(Client(request, 5))
+    (tmp_path / "http.sock").chmod(0o666)
+    assert check.health(Client(request, 5)) == "200"
 
 
 @cases("fault", "name", "message")
