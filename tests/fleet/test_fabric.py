@@ -50,7 +50,7 @@ def timers(host: str) -> str:
 
 def test_a_cable_without_addresses_is_reported_with_its_remedy(cabled: Site) -> None:
     text = cabled.sparkwright("fabric", "test", INVENTORY, *LIMIT, "--look", code=1)
-    assert "spark-1, spark-2: pair, not well" in text
+    assert "spark-1, spark-2: pair, faults" in text
     for name in ("fabric-no-address", "fabric-mtu"):
         assert f"error: {name}: spark-1, spark-2" in text or f"error: {name}: spark-1" in text
 

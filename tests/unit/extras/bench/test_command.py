@@ -273,7 +273,7 @@ def test_a_missing_or_another_generator_is_reported_with_its_remedy(tmp_path: Pa
     with pytest.raises(UserError, match=r"not installed in .*\n.*make bench-tools"):
         aiperf.find({"SPARKWRIGHT_BENCH_TOOLS": str(tmp_path)})
     old = _venv(tmp_path / "old", "0.1.0")
-    with pytest.raises(UserError, match=rf"has version 0\.1\.0, not {version}"):
+    with pytest.raises(UserError, match=rf"has AIPerf 0\.1\.0, not {version}"):
         aiperf.find({"SPARKWRIGHT_BENCH_TOOLS": str(old)})
     right = _venv(tmp_path / "right", version)
     assert aiperf.find({"SPARKWRIGHT_BENCH_TOOLS": str(right)}) == right / "bin/aiperf"

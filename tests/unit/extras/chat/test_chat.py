@@ -114,7 +114,7 @@ def test_without_network_and_ssh_one_message_names_both(tmp_path: Path) -> None:
     done = chat(site, "--prompt", "x")
     assert done.exit_code == 1
     assert "Connection refused" in done.stderr
-    assert "nor through ssh: box: Permission denied (publickey)." in done.stderr
+    assert "or through ssh: box: Permission denied (publickey)." in done.stderr
     assert "sparkwright doctor box" in done.stderr
 
 

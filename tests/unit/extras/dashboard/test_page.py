@@ -195,7 +195,7 @@ def test_an_empty_page_names_the_missing_files() -> None:
     seen = Seen(html(empty)).text
     assert "No run and no results yet" in seen
     assert "No results yet" in seen
-    assert text(empty) == "Nothing to show: no run, no results."
+    assert text(empty) == "There is nothing to show: no run, no results."
 
 
 def _states(*rows: Row, **changes: Any) -> dict[str, tuple[str, bool]]:

@@ -100,7 +100,7 @@ def test_silence_and_faults_are_failures() -> None:
 
 def test_without_a_gpu_the_rate_proves_nothing() -> None:
     last = measured(92.6, _gathered(0.4, "gloo"), pair()).measures[-1]
-    assert (last.verdict, last.output) == (SKIPPED, "over gloo, not nccl: no GPU")
+    assert (last.verdict, last.output) == (SKIPPED, "measured over gloo, since nccl needs a GPU")
 
 
 def _answering(
@@ -131,7 +131,7 @@ def test_a_faultless_fabric_passes_its_test(monkeypatch: pytest.MonkeyPatch) -> 
     asked = _answering(monkeypatch, {**pair(), "spark-3": FabricState()})
     done = run("fabric", "test")
     assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[0] == "spark-1, spark-2: pair, well"
+    assert done.output.splitlines()[0] == "spark-1, spark-2: pair, no faults"
     assert "92.6 Gb/s" in done.output
     assert "22.0 GB/s" in done.output
     # A host without a ConnectX measures nothing; pairs measure one after the other.
@@ -146,7 +146,7 @@ def test_faults_and_slow_links_are_reported_at_once(monkeypatch: pytest.MonkeyPa
     _answering(monkeypatch, states, gbits=46.1)
     done = run("fabric", "test")
     assert done.exit_code == 1
-    assert "pair, not well" in done.output
+    assert "pair, faults" in done.output
     assert "error: fabric-cma: spark-2" in done.output
     assert done.output.count("failed") == 2  # one twin, the other
 
@@ -156,7 +156,7 @@ def test_a_look_measures_nothing_and_hosts_without_a_connectx_are_refused(
 ) -> None:
     asked = _answering(monkeypatch, pair())
     done = run("fabric", "test", "--look")
-    assert (done.exit_code, done.output) == (0, "spark-1, spark-2: pair, well\n")
+    assert (done.exit_code, done.output) == (0, "spark-1, spark-2: pair, no faults\n")
     assert {item.hosts.limit for item in asked} == {()}
     _answering(monkeypatch, {"spark-1": FabricState()})
     done = run("fabric", "test")

@@ -208,7 +208,7 @@ def test_a_recipe_does_not_replace_the_librarys_recipe(tmp_path: Path) -> None:
     name = "qwen36-35b-a3b-heretic-dflash"
     result = of_text(minimal(), name=name)
     assert not result.entries
-    assert "another recipe of that name" in result.findings[-1].reason
+    assert "another recipe of this name" in result.findings[-1].reason
     # A model's name is derived from its repository: another repository gets another name.
     other = of_text(minimal(model="qwen35/4b"))
     assert other.entries

@@ -92,7 +92,7 @@ def test_an_existing_file_with_other_content_is_not_overwritten(site: Path) -> N
 
 def test_a_whole_registry_is_counted(site: Path) -> None:
     result = exits(1, "import", "@ours", "--dry")
-    assert "7 recipes: 0 imported whole, 4 with something left out, 3 not imported" in result.output
+    assert "7 recipes: 0 imported whole, 4 with parts left out, 3 not imported" in result.output
     assert not (site / "catalog").exists()
 
 

@@ -150,7 +150,7 @@ def test_a_flood_of_findings_is_one_short_notice() -> None:
     text = message_of(*flood)
     assert len(text.splitlines()) <= 32
     assert len(text) < 10_000
-    assert "findings more: sparkwright status" in text
+    assert "more findings: sparkwright status" in text
 
 
 def test_a_host_that_floods_gets_no_more_room_than_other_hosts() -> None:
