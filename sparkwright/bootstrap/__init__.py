@@ -1,1 +1,1 @@
-"""Preparation of a bare host: its type of machine, and the work of each step on it."""
+"""Preparation of a bare host: the host's type of machine, and the work of each step."""

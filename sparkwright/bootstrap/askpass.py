@@ -24,14 +24,15 @@ from sparkwright.documents import caches
 from sparkwright.findings.user_error import Messages
 
 _MESSAGES = Messages(__file__)
-#: Returns the answer to a prompt, given whether the program itself asks, or an ssh that it has
-#: started for a jump host; None for a prompt without an answer.
+#: Function that returns the answer to a prompt, or None. Its second argument is true for a prompt
+#: of the program itself, false for a prompt of the ssh to a jump host.
 Answer = Callable[[str, bool], str | None]
 #: Seconds for a connection and its command, without the user's time to think.
 _SECONDS = 60.0
 #: Bytes of an output, and of a prompt.
 _MOST = 64 << 10
-#: Bytes of a folder's path that leave room for the socket's name: macOS takes 103 for an address.
+#: Bytes of a folder's path that leave room for the socket's name: macOS allows 103 in a socket's
+#: address.
 _LONGEST_PATH = 103 - len("/sparkwright-12345678/s")
 #: An answer begins with a byte; no byte means no answer.
 _PROGRAM = """import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
@@ -77,7 +78,7 @@ def run(
                     deadline = time.monotonic() + seconds
             ended = process.poll()
         finally:
-            with suppress(ProcessLookupError):  # including programs that ssh has started
+            with suppress(ProcessLookupError):  # the group has ssh's own child processes, too
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         for thread in threads:  # a master connection to a jump host may hold the pipes for ever
@@ -89,7 +90,7 @@ def run(
 
 @contextmanager
 def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
-    """A socket that only this user can reach, and the environment that leads ssh to it."""
+    """A socket that only this user can reach, and environment variables that make ssh use it."""
     with (
         tempfile.TemporaryDirectory(prefix="sparkwright-", dir=_parent()) as folder,
         socket.socket(socket.AF_UNIX) as listener,

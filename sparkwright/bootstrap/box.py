@@ -39,7 +39,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def box_of(state: BootstrapState) -> Box | Finding:
-    """Return the type of machine, or the reason why bootstrap leaves the host alone."""
+    """Return the type of machine, or the reason why bootstrap does not change the host."""
     host, codename = state.observed, state.codename
     on, machine = host.distribution, host.architecture
     architecture, release = _ARCHITECTURES.get(machine), major(on)

@@ -1,4 +1,4 @@
-"""Decide which steps bootstrap still has to do on a host, or why it can't.
+"""Decide which bootstrap steps a host still needs, and why a step is not possible.
 
 Each step is judged against the host's state: its remaining work, or its obstacle.
 """
@@ -42,7 +42,7 @@ class Judged:
     addresses: tuple[str, ...]
 
     def of(self, name: str) -> Iterator[StepPlan | Finding]:
-        """The remaining step, or its obstacle; empty if it is done."""
+        """The remaining step, or its obstacle; empty if the step is done."""
         judge: Callable[[], Iterator[StepPlan | Finding]] | None
         if judge := getattr(self, f"_{name.replace('-', '_')}", None):
             yield from judge()
@@ -118,15 +118,15 @@ class Judged:
         elif step := self._installing("driver"):
             would = (*step.would, "reboot, where asked for (--reboot)")
             apart = (
-                f"the driver stays ({', '.join(step.packages)}): the host has no GPU without it; "
-                "sudo apt purge removes it"
+                f"the driver stays ({', '.join(step.packages)}): the host has no GPU without it. "
+                "sudo apt purge removes the driver"
             )
             undo = replace(step.undo, packages=(), files={}, apart=apart)
             yield replace(step, would=would, undo=undo)
 
     @property
     def waits_for_reboot(self) -> bool:
-        """Return whether a driver was installed since the boot and does not answer yet."""
+        """Return whether a driver was installed since the boot and is not loaded yet."""
         came = set(self._packages("driver").names) & set(self.state.fresh)
         return bool(came) and not has_driver(self.state)
 
@@ -134,7 +134,7 @@ class Judged:
         user = self.state.observed.user
         if user != "root" and "docker" not in self.state.groups:
             undo = Undo(commands=(("gpasswd", "--delete", user, "docker"),))
-            would = f"make {user} a member of the group docker, which may do all that root may"
+            would = f"make {user} a member of the group docker, which has root's rights"
             yield StepPlan("docker-group", (would,), group="docker", undo=undo)
 
     def _earlyoom(self) -> Iterator[StepPlan | Finding]:
@@ -194,7 +194,7 @@ class Decision:
     Attributes:
         steps: steps in their order; empty if nothing is left to do.
         reboot: whether the driver needs a reboot after the steps.
-        findings: reasons why a step is not done; if one is an error, no step is done.
+        findings: reasons why a step is not done; if a finding is an error, no step is done.
     """
 
     steps: tuple[StepPlan, ...] = ()
@@ -203,7 +203,7 @@ class Decision:
 
     @property
     def cures(self) -> frozenset[str]:
-        """Findings of preflight that these steps answer."""
+        """Findings of preflight that these steps fix."""
         names = [*(step.name for step in self.steps), *(["driver"] if self.reboot else [])]
         return frozenset[str]().union(*(CURES.get(name, frozenset()) for name in names))
 
@@ -244,7 +244,7 @@ def decide(plan: HostPlan, state: BootstrapState, addresses: Sequence[str]) -> D
 
 
 def has_driver(state: BootstrapState) -> bool:
-    """Return whether a driver answers that preflight accepts for serving."""
+    """Return whether nvidia-smi reports a driver that preflight accepts."""
     gpus, distribution = state.observed.gpu, state.observed.distribution
     return not any(driver_symptoms(gpus, LEAST_DRIVER, distribution))
 

@@ -28,7 +28,7 @@ def ports_of(plan: HostPlan) -> tuple[int, ...]:
 
 
 def network_of(state: BootstrapState, addresses: Sequence[str]) -> str | None:
-    """The network from which others reach the host at its addresses; None if unknown."""
+    """The network from which other machines reach the host's addresses; None if unknown."""
     own = {ip_address(address) for address in addresses}
     for network in state.networks:
         try:

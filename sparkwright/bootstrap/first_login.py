@@ -2,8 +2,8 @@
 
 The user's ssh_config, agent and jump hosts apply. ssh asks about the host key once, and refuses
 another key. A password answers only the password prompt of this host, from the ssh that connects to
-the host. The password is not stored: it serves to install the user's key, and is tried for sudo.
-The login to a jump host comes first, in the same way, with the jump host's own password.
+the host. The password is not stored: sparkwright installs the user's key with it, and tries it for
+sudo. The login to a jump host comes first, in the same way, with the jump host's own password.
 """
 
 import re
@@ -24,7 +24,7 @@ _MESSAGES = Messages(__file__)
 #: Number of prompts for a password.
 TRIES = 3
 _ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
-#: A prompt of PAM's; a prompt for a further factor has other words, and gets no answer.
+#: A password prompt of PAM. A prompt for a second factor does not match, and gets no answer.
 _PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
 #: ssh shows no banner and keeps no master connection: pyinfra logs in by itself, with a key.
 _ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
@@ -34,7 +34,8 @@ _BY_KEY = {"PasswordAuthentication": "no", "KbdInteractiveAuthentication": "no"}
 _BY_PASSWORD = {"PubkeyAuthentication": "no", "PasswordAuthentication": "yes",
                 "KbdInteractiveAuthentication": "yes",
                 "PreferredAuthentications": "password,keyboard-interactive"}  # fmt: skip
-#: Largest number of jump hosts on a way; and pattern of the last jump host, ``[USER@]HOST[:PORT]``.
+#: Largest number of jump hosts in a chain; and pattern of the last jump host,
+#: ``[USER@]HOST[:PORT]``.
 _JUMPS = 8
 _JUMP = re.compile(
     r"((?P<ssh_user>.+)@)?(\[(?P<address>.+)\]|(?P<ssh_hostname>[^:]+))(:(?P<ssh_port>\d+))?"
@@ -48,7 +49,7 @@ printf '%s\\n' "$key" >> .ssh/authorized_keys || exit 1
 ! command -v restorecon >/dev/null || restorecon -F .ssh .ssh/authorized_keys"""
 
 
-#: Asks the user a question, whose answer is shown or hidden, and returns the answer.
+#: Function that asks the user a question, with or without echo, and returns the answer.
 Ask = Callable[[str, bool], str]
 
 
@@ -59,11 +60,11 @@ class Login:
     Attributes:
         name, data: name and data of the host, as an inventory has them.
         ask: function that asks the user; None without a terminal.
-        password: the password that the box took, for the login or for sudo.
+        password: the password that the box accepted, for the login or for sudo.
         made_key: the private key that was made for a user without a key.
         jumps: the jump hosts to the box, as ssh's ProxyJump; without ssh_config's jump hosts.
         beyond: the host behind a jump host.
-        depth: number of hosts behind it.
+        depth: number of hosts behind this jump host.
     """
 
     name: str
@@ -105,7 +106,7 @@ class Login:
 
     @property
     def whose(self) -> str:
-        """User and host, as ssh's own prompts have them."""
+        """User and host, as in ssh's prompts."""
         host = self.settings.get("hostkeyalias", [self.address])[0].lower()
         return f"{self.user}@{host}"
 
@@ -137,7 +138,9 @@ class Login:
         return code, out
 
     def _open_jump(self) -> None:
-        """Ensure that a key opens the last jump host, too: a deploy logs in there by keys alone."""
+        """Ensure that a key opens the last jump host, too: a deploy logs in to the jump host
+        only by keys.
+        """
         before, _, last = self.settings.get("proxyjump", ["none"])[0].rpartition(",")
         # ssh itself reports jump hosts that lead to each other.
         if last == "none" or self.depth == _JUMPS or not (match := _JUMP.fullmatch(last)):
@@ -181,7 +184,7 @@ class Login:
         self.password = Secret(self._typed[-1]) if self._typed else None
 
     def _become_root(self) -> None:
-        """Find sudo's password: the login's, else the password that the user types."""
+        """Find sudo's password: the login's password, or another password that the user types."""
         if self.ask is None:
             raise self._refusal("sudo-asks", user=self.user)
         for password in self._passwords():
@@ -269,4 +272,4 @@ class Login:
 
 def _last(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return visible(cut(lines[-1], 200)) if lines else "ssh gave no message"
+    return visible(cut(lines[-1], 200)) if lines else "ssh ended without a message"

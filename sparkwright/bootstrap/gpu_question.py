@@ -52,8 +52,8 @@ def box(name: str, data: Mapping[str, Any] | None = None) -> Box:
 
 
 def kind(gpu: Gpu) -> str | None:
-    """Name of the GPU for `init`: by compute capability and memory; cards report slightly less
-    memory.
+    """Name of the GPU for `init`, by compute capability and memory; cards report slightly less
+    memory than their names promise.
     """
     family = FAMILIES.get(gpu.compute_cap or "")
     if family is None:

@@ -28,17 +28,17 @@ _ARMOUR = re.compile(
     re.DOTALL,
 )
 _SIGNATURE, _PUBLIC_KEY, _SUBKEY = 2, 6, 14
-#: Accepted packets: the packets above, a user ID and a user attribute. A secret key (5) signs as
-#: well as a public key.
+#: Accepted packets: the packets above, a user ID and a user attribute; not a secret key (5), which
+#: apt's programs would accept as well.
 _TAGS = (_SIGNATURE, _PUBLIC_KEY, 13, _SUBKEY, 17)
-#: Bytes of a file and of a packet; the largest file of vendors' has 30 KB. A fingerprint has the
-#: length of its key in two bytes.
+#: Bytes of a file and of a packet. The largest vendor's file has 30 KB; a fingerprint's input has
+#: two bytes for the length of its key.
 _MOST, _LARGEST = 1 << 20, 0xFFFF
 _SECONDS = 30
 
 
 def key_text(repository: Repository) -> str:
-    """The repository's key, armoured. The function fetches or reads the key, and checks it.
+    """Fetch or read the repository's key, check it, and return it in ASCII armour.
 
     Raises:
         UserError: the key can't be fetched, is not a key, or has another fingerprint.
@@ -64,12 +64,12 @@ def binary(data: bytes) -> bytes:
         return data
     blocks = _ARMOUR.findall(data)
     if len(blocks) != 1 or data.count(b"-----BEGIN PGP") != 1:
-        raise ValueError("its armour does not end, or is not the only one")
+        raise ValueError("it has no complete ASCII armour, or more than one block")
     return base64.b64decode(b"".join(blocks[0].split()), validate=True)
 
 
 def armoured(packets: bytes) -> str:
-    """Text that apt reads from a file ``.asc``; gpg wants the sum at its end."""
+    """Text that apt reads from a file ``.asc``; gpg requires the checksum at its end."""
     text = base64.b64encode(packets).decode()
     lines = [text[at : at + 64] for at in range(0, len(text), 64)]
     begin, end = (f"-----{word} PGP PUBLIC KEY BLOCK-----" for word in ("BEGIN", "END"))
@@ -116,7 +116,7 @@ def fingerprints(packets: bytes) -> list[str]:
 
 
 def _lists(gpg: str, packets: bytes, keys: list[str], subkeys: int) -> bool:
-    """Return whether gpg finds these primary keys, and as many subkeys that they have signed."""
+    """Return whether gpg finds these primary keys, and this number of subkeys signed by them."""
     with tempfile.TemporaryDirectory() as home:
         listing = subprocess.run(
             [gpg, "--homedir", home, "--batch", "--no-autostart", "--with-colons", "--show-keys"],
@@ -131,7 +131,7 @@ def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
     while at < len(data):
         first = data[at]
         if not first & 0x80:
-            raise ValueError("it holds something else")
+            raise ValueError("it holds data that is not an OpenPGP packet")
         if first & 0x40:
             tag, (length, size) = first & 0x3F, _new_length(data, at + 1)
         else:
@@ -153,7 +153,7 @@ def _new_length(data: bytes, at: int) -> tuple[int, int]:
         return ((item - 192) << 8) + int.from_bytes(data[at + 1 : at + 2], "big") + 192, 2
     if item == 255:
         return int.from_bytes(data[at + 1 : at + 5], "big"), 5
-    raise ValueError("it has packets in parts")
+    raise ValueError("it has packets with partial lengths")
 
 
 def _fetched(path: str, where: str) -> bytes:

@@ -34,7 +34,7 @@ class Repository:
 
     @property
     def text(self) -> str:
-        """The file's text (deb822). The key opens this repository and no other."""
+        """The file's text (deb822). The key is valid only for this repository."""
         lines = [
             "# Written by sparkwright's bootstrap.", "Types: deb", f"URIs: {self.uri}",
             f"Suites: {' '.join(self.suites)}", f"Signed-By: {self.key_file}",
@@ -58,7 +58,7 @@ def every_package(step: str) -> list[str]:
 
 
 def packages_of(step: str, box: Box, source: PackageSource | None) -> Packages:
-    """A step's packages on a type of machine; no names if it has none for the step.
+    """A step's packages on a type of machine; without names if the step needs no package there.
 
     Args:
         source: the user's own source, which takes precedence.

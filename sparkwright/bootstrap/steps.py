@@ -28,16 +28,16 @@ class StepPlan:
     """A step to be done on a host.
 
     Attributes:
-        would: its planned work, as text, line by line.
+        would: the step's planned work, as text, line by line.
         packages: packages to install.
         repository: source of the packages; None for the host's own sources.
         files: text by path; root owns them, and all users may read them.
-        group: the login user becomes a member of this group.
+        group: group that the login user joins.
         sudoers: path and text of a sudoers file.
-        commands: run after the files are written, without a shell.
+        commands: commands to run after the files are written, without a shell.
         restarts: units that read the changed files only at their start.
         enables: units that run from now on, and at boot.
-        undo: way to undo the step.
+        undo: commands and files that undo the step.
     """
 
     name: str

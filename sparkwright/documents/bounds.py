@@ -1,6 +1,6 @@
-"""Limits of a document's size and depth, in any language.
+"""Limits of a document's size and depth, for every format.
 
-Parsers and printers use a stack frame for each level: without a bound 100,000 brackets end the
+Parsers and printers use a stack frame for each level: without limits, 100,000 brackets crash the
 process, and a few lines of aliases become gigabytes.
 """
 
@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: Bytes of a file; the largest that users have are locks, with a line for each file of a model.
+#: Bytes of a file; users' largest files are locks, with a line for each file of a model.
 LARGEST = 8 * 1024**2
-#: Levels of lists and mappings within each other.
+#: Levels of nested lists and mappings.
 DEEPEST = 40
 #: Values of a document; a value repeated by an alias counts each time.
 MOST = 200_000
@@ -24,8 +24,8 @@ class Unusable(Exception):
 
     Attributes:
         fault: text of the fault.
-        remedy: the way to repair it.
-        line: line of the fault, from 1; None if the fault concerns the whole.
+        remedy: step that repairs the document.
+        line: line of the fault, from 1; None if the fault concerns the whole document.
     """
 
     def __init__(self, problem: str, remedy: str, line: int | None = None) -> None:
@@ -51,7 +51,7 @@ def bounded(value: Any, most: int = MOST) -> None:
                 raise Unusable(fault, "write fewer or smaller values")
             if inner := _inner(item):
                 if len(waiting) > DEEPEST:
-                    problem = f"more than {DEEPEST} lists and mappings within each other"
+                    problem = f"more than {DEEPEST} nested lists and mappings"
                     raise Unusable(problem, "write it flatter")
                 waiting.append(inner)
                 break
@@ -67,11 +67,11 @@ def _inner(value: Any) -> Iterator[Any] | None:
 
 def _fault(value: Any) -> str | None:
     if isinstance(value, float) and not math.isfinite(value):
-        return f"{value} is not a number that can be used"
+        return f"{value} is not a finite number"
     if isinstance(value, int) and not -_INTEGER <= value < _INTEGER:
         return "a whole number of more than 64 bits"
     if isinstance(value, str | bytes) and len(value) > LONGEST:
         return f"a text of {len(value)} characters; {LONGEST} are allowed"
     if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-        return "a text with half of a surrogate pair, which no file can hold"
+        return "a text with half of a surrogate pair, which UTF-8 can't encode"
     return None

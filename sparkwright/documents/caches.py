@@ -5,7 +5,7 @@ from pathlib import Path
 from threading import Event
 
 FOLDER = Path(".sparkwright/cache")
-#: Set by a run that may change something.
+#: Event that a run sets if it may change something.
 WRITTEN = Event()
 
 

@@ -27,7 +27,7 @@ def read(kind: Any, path: Path, remedy: str, problems: list[Finding], **further:
 
     Args:
         remedy: remedy for data that is not a JSON object.
-        further: more keys of the object.
+        further: keys and values that are added to the object.
     """
     try:
         data = from_json(path.read_bytes(), allow_inf_nan=False)

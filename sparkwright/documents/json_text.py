@@ -12,8 +12,7 @@ def load(text: str | bytes, most: int = MOST) -> Any:
     Raises:
         Unusable: the text is not JSON, or beyond the bounds.
     """
-    # Values are counted before anything is built: an empty list takes 2 bytes of a text and 64 of
-    # the memory.
+    # Count values before parsing: an empty list takes 2 bytes of text, but 64 bytes of memory.
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if sum(map(raw.count, (b"[", b"{", b","))) > most:
         raise Unusable(f"more than {most} values", "write less")
@@ -23,9 +22,9 @@ def load(text: str | bytes, most: int = MOST) -> Any:
         problem = f"not valid JSON: {error.msg}"
         raise Unusable(problem, "fix it there", error.lineno) from None
     except UnicodeDecodeError:
-        raise Unusable("not valid JSON: it is not UTF-8", "save it in UTF-8") from None
+        raise Unusable("not valid JSON: it is not UTF-8", "save the file in UTF-8") from None
     except ValueError:
-        raise Unusable("a number with too many digits", "write a smaller one") from None
+        raise Unusable("a number with too many digits", "write a smaller number") from None
     except RecursionError:
         raise Unusable("nested too deep", "write it flatter") from None
     bounded(data, most)

@@ -16,8 +16,8 @@ _DATE = "\0date"
 class ParsedFiles:
     """Values of YAML files, by path: parsed again if a file has changed.
 
-    The values are kept in JSON, except values that JSON would change: a key that is a number stays
-    a mistake in each run.
+    The values are kept in JSON, except values that JSON would change: a numeric key is a mistake in
+    each run, not only in the first.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class ParsedFiles:
     def keep(self) -> None:
         """Keep the loaded data for the next run, if this run may write."""
         if caches.WRITTEN.is_set() and self._values != self._kept:
-            with suppress(OSError, UserError):  # the next run only takes longer
+            with suppress(OSError, UserError):  # without the cache the next run only takes longer
                 text_files.write(FILE, _text(self._values), 0o600)
 
 
@@ -77,7 +77,7 @@ def _value(text: str | bytes) -> Any:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Path and time of change of a file: only root can set the time of change back."""
+    """Path and change time of a file: only root can set the change time back."""
     try:
         stat = path.stat()
     except OSError:

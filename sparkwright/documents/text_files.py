@@ -53,14 +53,14 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
         try:
             state.chmod(0o700)
         except PermissionError:
-            remedy = f"sudo chown -R $USER {state}, or run this as its owner"
+            remedy = f"sudo chown -R $USER {state}, or run the command as the file's owner"
             raise refusal(str(state), "the file belongs to another user", remedy) from None
     path.mkdir(mode, parents=True, exist_ok=True)
 
 
 def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Write a file whole or not at all, also at a power cut; never readable by more users than
-    ``mode`` allows. A link at its path is replaced, not followed.
+    """Write a file atomically, even at a power cut, and never readable by more users than ``mode``
+    allows. A link at the file's path is replaced, not followed.
     """
     make_folder(path.parent, 0o777 if mode & 0o077 else 0o700)
     # Two commands of a site may write the same file at once.

@@ -8,8 +8,8 @@ import yaml
 from sparkwright.documents.bounds import DEEPEST, MOST, Unusable, bounded
 
 _BASE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Levels that libyaml surely builds: it recurses, and a segmentation fault gives no message.
-#: PyYAML's own Python ends much earlier, with an exception.
+#: Levels that libyaml parses without a segmentation fault, since it recurses. PyYAML's Python
+#: parser raises an exception much earlier.
 _BUILT = 1000 if hasattr(yaml, "CSafeLoader") else 200
 
 
@@ -38,9 +38,8 @@ def load(text: str, most: int = MOST) -> Any:
 
 
 def _simple(text: str, most: int) -> bool:
-    """Return whether the text is harmless to build: it has no alias, and few lines and levels. A
-    level of a block takes a column, where it may also hold a list; a level of another kind takes a
-    bracket.
+    """Return whether the text has no alias, and few lines and levels. A level of a block takes a
+    column, where a list may start as well; a level of a flow collection takes a bracket.
     """
     lines = text.splitlines()
     levels = text.count("[") + text.count("{") + 2 * max(map(len, lines), default=0)
@@ -69,7 +68,7 @@ def _within_bounds(text: str, most: int) -> None:
         elif isinstance(event, yaml.ScalarEvent):
             count += 1
         if len(open_) > DEEPEST:
-            problem = f"more than {DEEPEST} lists and mappings within each other"
+            problem = f"more than {DEEPEST} nested lists and mappings"
             raise Unusable(problem, "write it flatter", line)
         if count > most:
             raise Unusable(f"more than {most} values, aliases written out", "write less", line)

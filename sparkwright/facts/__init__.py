@@ -1,7 +1,7 @@
 """pyinfra facts about a host. Facts are one batched query, and typed views of its answer.
 
-``pyinfra HOST fact sparkwright.facts.HostObservation`` prints everything as JSON,
-``pyinfra HOST fact sparkwright.facts.NvidiaDriver`` a part.
+``pyinfra HOST fact sparkwright.facts.HostObservation`` prints all facts as JSON; ``pyinfra HOST
+fact sparkwright.facts.NvidiaDriver`` prints one of them.
 """
 
 from sparkwright.facts.observation import HostObservation as HostObservation

@@ -16,10 +16,10 @@ from sparkwright.text.visible import cut
 
 _Answer = TypeVar("_Answer")
 
-#: Largest number of characters of an answer: the longest honest answer, a doctor's with all logs,
-#: has about two million.
+#: Largest number of characters of an answer: the longest genuine answer, of the doctor with all
+#: logs, has about two million.
 MOST_TEXT = 8 << 20
-#: Lists within lists: honest answers have about eight.
+#: Levels of nested lists: genuine answers have about eight.
 MOST_DEPTH = 64
 #: Largest number of lines of a host's error output, and of characters of each line.
 _LINES, _WIDTH = 40, 600
@@ -31,14 +31,14 @@ _LOGIN = (
     ".bashrc and /etc/profile.d)"
 )
 _REMEDY = (
-    "is another version of sparkwright at work on this host? If not, do not trust it: look at the "
-    "host itself before the next run, or take it out of the inventory"
+    "is another version of sparkwright at work on this host? If not, do not trust the host: "
+    "inspect the host before the next run, or take it out of the inventory"
 )
 
 
 class HostError(Exception):
     """The host did not answer a question: lost connection, deadline, a failing program, or no valid
-    answer. Its text may contain the host's words, and is bounded."""
+    answer. The error's text may quote the host, and has a limited length."""
 
     def __init__(self, text: str) -> None:
         lines = text.splitlines()
@@ -50,13 +50,13 @@ def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
     """Read a program's answer from its standard output.
 
     Raises:
-        HostError: the output is not such an answer.
+        HostError: the output has no valid answer.
     """
     if sum(map(len, lines)) > MOST_TEXT:
         invalid(label, f"at most {MOST_TEXT >> 20} MiB are expected")
     text = _between(label, lines)
     if _is_deep(text):
-        invalid(label, f"lists in more than {MOST_DEPTH} lists")
+        invalid(label, f"more than {MOST_DEPTH} nested lists")
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

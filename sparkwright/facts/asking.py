@@ -100,9 +100,9 @@ def execute(
     if is_root(host):
         pass
     elif password:
-        # pyinfra would put it into the command, where every user of the host can read it. sudo
-        # reads one line of standard input, and none if it needs no password: programs skip it then
-        # (``programs.BY_STANDARD_INPUT``).
+        # pyinfra would put the password into the command, where every user of the host can read it.
+        # sudo reads the password from the first line of standard input. If sudo needs no password,
+        # the program skips this line (``programs.BY_STANDARD_INPUT``).
         command = StringCommand("sudo", "-S", "-k", "-H", "-p", QuoteString(""), "--", command)
         stdin = f"{password}\n{stdin or ''}"
     elif sudo is Sudo.NEEDED:

@@ -1,5 +1,5 @@
-"""A host's part of the fabric: its answer is checked, since its names and addresses go into others'
-commands.
+"""A host's part of the fabric: the answer is checked, since commands on other hosts contain its
+names and addresses.
 """
 
 import re
@@ -34,7 +34,7 @@ def malformed(state: FabricState) -> str | None:
     names += [*state.interfaces, *filter(None, [state.management])]
     for name in names:
         if not _DEVICE.fullmatch(name):
-            return f"{name[:40]!r} is not a name of a device"
+            return f"{name[:40]!r} is not a device name"
     written = [at for rail in state.rails for at in rail.addresses]
     written += [at for every in state.interfaces.values() for at in every]
     gids = [gid.address for rail in state.rails if rail.rdma for gid in rail.rdma.gids]

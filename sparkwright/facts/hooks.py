@@ -1,7 +1,7 @@
 """Hooks into pyinfra outside its public interface, each with its reason and its worth: a measured
 figure, or a behaviour that a test checks.
 
-Read in pyinfra 3.10.0. Anything that its public ``BaseStateCallback`` offers is used if it suffices
+Read in pyinfra 3.10.0. Where the public ``BaseStateCallback`` suffices, it is used instead
 (``run/connections.py``).
 """
 
@@ -37,7 +37,7 @@ from sparkwright.text.visible import visible_but_colours
 def command_line() -> dict[str, Any]:
     """pyinfra's own options of this run, by name; none if pyinfra runs as a library.
 
-    Reason: the state has neither ``--dry`` nor ``--json``, nor the arguments of ``--limit``. Hosts
+    Reason: the state lacks ``--dry``, ``--json`` and the arguments of ``--limit``. Hosts
         are prepared in greenlets, which have no click context: there pyinfra's own parser reads the
         command line once more.
 
@@ -55,8 +55,8 @@ def command_line() -> dict[str, Any]:
 def own(module: str) -> Any:
     """A module of pyinfra's own command line, by its name.
 
-    Reason: reading an inventory, calling a deploy function for every host, and printing results
-    are not in its API.
+    Reason: reading an inventory, calling a deploy function for every host, and printing results are
+        not in pyinfra's API.
 
     Worth: commands read inventories and print results as a deploy does
     (`test_a_session_changes_hosts_and_prints_pyinfras_output`).
@@ -69,10 +69,10 @@ def before_connecting(
 ) -> None:
     """Call ``plan`` once inventory and group_data are read, and ``ready`` with the state after it.
 
-    Reason: ``host_before_connect`` is called in each host's own greenlet, when others are connected
-    already; a mistake in the user's files must stop the run before any host is touched. And
-    callbacks can only be added after ``State.init``, which forgets them. This is the only call
-    between reading the inventory and connecting (``pyinfra_cli.cli._main``).
+    Reason: ``host_before_connect`` is called in each host's own greenlet, when other hosts are
+    connected already; a mistake in the user's files must stop the run before any host is touched.
+    Callbacks can only be added after ``State.init``, which drops earlier callbacks. This is the
+    only call between reading the inventory and connecting (``pyinfra_cli.cli._main``).
 
     Worth: a mistake in the user's files touches no host
     (`test_pyinfras_command_line_calls_the_plan_before_the_first_connection`).
@@ -118,7 +118,7 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
 
 
 def guard_connections() -> None:
-    """Limit a host's output, and prevent password prompts and cursor movements from it.
+    """Limit a host's output, and prevent its password prompts and cursor movements.
 
     Reasons: ``read_buffer`` reads without a limit; ``execute_command_with_sudo_retry`` asks for
         sudo's password, in the middle of a run, if a failing command prints a certain line, and
@@ -150,7 +150,7 @@ def hide_frames() -> None:
     """Make pyinfra log messages of operations and connections, and errors, without its own frames:
     the run's stages, connected and ready hosts, results of each operation.
 
-    Reason: its command line prints these lines at every verbosity.
+    Reason: pyinfra's command line prints these lines at every verbosity.
 
     Worth: the reason is the first line of a deploy that fails
     (`test_a_command_begins_and_ends_with_its_only_problem`).
@@ -158,7 +158,7 @@ def hide_frames() -> None:
     logging.getLogger("pyinfra").addFilter(_Frames())
     wrapped = own("exceptions").WrappedError
     show = wrapped.show
-    # Each lost host has its reason.
+    # Each lost host's reason was already printed.
     wrapped.show = lambda error: "No hosts remaining" in error.message or show(error)
 
 
@@ -222,8 +222,8 @@ def only_connect_errors(host: Host) -> None:
 def never_ask_about_failed_hosts(state: State) -> None:
     """Let the other hosts continue without a prompt when a host fails.
 
-    Reason: without ``--yes`` pyinfra asks after each failure; a host that fails is left alone and
-        named at the end, and no prompt is needed.
+    Reason: without ``--yes`` pyinfra asks after each failure; the run skips a failed host and names
+        it at the end, so no prompt is needed.
 
     Worth: no prompt stops a run (`test_no_prompt_appears_when_a_host_fails`).
     """
@@ -231,7 +231,7 @@ def never_ask_about_failed_hosts(state: State) -> None:
 
 
 def leave_out(host: Host) -> None:
-    """No further operation runs on this host.
+    """Skip all further operations on this host.
 
     Reason: ``State.fail_hosts`` raises if no host is left, and the final report has more details
         than its message. Outside of a site pyinfra also asks whether to continue, under ``--dry``
@@ -248,7 +248,7 @@ def leave_out(host: Host) -> None:
 
 
 def set_aside(host: Host) -> None:
-    """No further operation runs on this host, and it does not count as failed.
+    """Skip all further operations on this host, and do not count the host as failed.
 
     Reason: ``State.fail_hosts`` is the only way out of a run, and makes pyinfra end with 1.
 
@@ -263,13 +263,13 @@ def count_executions(host: Host, count: Callable[[], None]) -> None:
 
     Reason: no callback reports executions.
 
-    Worth: the report names them, and tests check their number
+    Worth: the report has the number of executions, which tests check
         (`test_connections_count_executions_and_their_end_releases_the_lock`).
     """
     connector: Any = host.connector
     run = connector.run_shell_command
     if getattr(run, "counted", False):
-        return  # connected again, after a reboot
+        return  # the host is connected again after a reboot
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         count()
@@ -289,7 +289,7 @@ def before_disconnecting(host: Host, leave: Callable[[], None]) -> None:
     (`test_connections_count_executions_and_their_end_releases_the_lock`).
     """
     connector: Any = host.connector
-    disconnect = getattr(connector, "disconnect", None)  # some connectors lack the method
+    disconnect = getattr(connector, "disconnect", None)  # some connectors have no such method
 
     def left() -> None:
         leave()
@@ -305,8 +305,8 @@ def pass_commands(
     """Call ``passed`` with each command of an operation before it runs, and name the running
     command.
 
-    Reason: ``operation_host_start`` comes before it is known whether the operation has a command at
-        all, and ``operation_host_success`` does not report whether it had one.
+    Reason: at ``operation_host_start`` pyinfra has not determined yet whether the operation has
+        commands, and ``operation_host_success`` does not report whether a command ran.
 
     Worth: foreign operations run under the host's lock, and are counted
         (`test_a_guard_stops_another_operation_before_it_does_anything`).
@@ -319,9 +319,9 @@ def pass_commands(
 def printable(*records: type) -> None:
     """Make pyinfra print these records as JSON (``pyinfra HOST fact``).
 
-    Reason: its encoder does not support dataclasses, and requires an undocumented method
-        ``to_json``. The records themselves do not have the method: they are carried to hosts, which
-        do not need it.
+    Reason: pyinfra's encoder does not support dataclasses, and requires an undocumented method
+        ``to_json``. The records' modules do not define the method: they are sent to hosts, which do
+        not need it.
 
     Worth: facts print as JSON (`test_pyinfras_command_line_prints_facts_as_json`).
     """
@@ -350,7 +350,7 @@ def quick_operation_order() -> None:
 def with_transport(host: Host, factory: Callable[..., Any]) -> None:
     """Make the connection with ``factory(socket, **arguments)``, unless the user set a factory.
 
-    Reason: at ``host_connect`` the login is over, and it waits 40 ms for each of its small packets.
+    Reason: ``host_connect`` is called after the login, which waits 40 ms for each small packet.
     ``ssh_paramiko_connect_kwargs`` is public; changing the connector's data in
     ``host_before_connect`` is not.
 
@@ -394,11 +394,11 @@ def transport_of(host: Host) -> Any:
 
 
 def share_facts(host: Host, answered: Callable[[type, dict[str, Any]], tuple[bool, Any]]) -> None:
-    """Call ``answered`` before a fact is read from the host: ``(True, value)`` if it is known.
+    """Call ``answered`` before a fact is read from the host: ``(True, value)`` for a known fact.
 
     Reason: pyinfra caches no facts, and a fact can't answer without a remote execution.
 
-    Worth: ten operations that need the same fact ask for it once
+    Worth: ten operations that need the same fact query the host once
         (`test_a_known_fact_is_not_queried`).
     """
     original = host.get_fact

@@ -30,14 +30,13 @@ class HostMemory:
         services_root, models_root: sparkwright's directories on the host.
         break_lock: whether this run takes the host's lock from another run.
         stale: whether the host was changed since it was observed.
-        asked, observation: the last request to the host and its answer; None before.
+        asked, observation: the last request to the host and its answer; None before the first.
         changes: changes by operations, as text, in order.
         pending: changes that ``--dry`` shows, by pyinfra's hash of the operation.
         others: foreign operations that changed the host, by pyinfra's hash.
         guard: function called before a foreign operation changes the host; raises HostError to
             prevent it.
-        batch: the host's place in the roll-out: ``batch 2 of 3``; empty where nothing is
-            switched.
+        batch: the host's place in the roll-out: ``batch 2 of 3``; empty if no service is switched.
         failure: reason why an operation failed; None without a failure.
         locked: services_root of the lock that this run holds; None without a lock.
         executions: number of all remote executions so far.
@@ -61,7 +60,7 @@ class HostMemory:
     runtimes: set[str] = field(default_factory=set)
 
     def forget(self) -> None:
-        """The host was changed: drop its observation, so that the next use observes it again."""
+        """Drop the observation of a changed host, so that the next use observes the host again."""
         self.stale = True
 
 

@@ -1,4 +1,6 @@
-"""Batched fact of a host, typed views of its answer, and its answer shared within a run."""
+"""Batched fact of a host, typed views of the fact's answer, and reuse of the answer within a
+run.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ class ProgramFact(FactBase[_T], Generic[_T]):
     answer: type
 
     def asking(self, request: DataclassInstance) -> StringCommand:
-        """The program with its request, in the command itself."""
+        """Command that contains the program and its request."""
         # pyinfra's own _sudo and its password apply to a separately requested fact.
         run = command(self.program, request)
         return StringCommand("sudo -n", run, "||", run)
@@ -57,8 +59,8 @@ class ProgramFact(FactBase[_T], Generic[_T]):
 class HostObservation(ProgramFact[Observation]):
     """State of a host: GPU, driver, Docker, disks, memory, and sparkwright's files and services.
 
-    One remote execution; it decides nothing and changes nothing. Its program travels in the command
-    itself, and runs as root if sudo needs no password: otherwise the answer has the reason, and
+    The fact takes one remote execution, and changes nothing. The command itself contains the
+    program, which runs as root if sudo needs no password: otherwise the answer has the reason, and
     only information that every user may read.
 
     **Example:**
@@ -76,7 +78,9 @@ class HostObservation(ProgramFact[Observation]):
         self._asked = _ANY
 
     def check_preconditions(self, state: State, host: Host) -> None:
-        """Keep the host: pyinfra passes it to a fact only here. There are no preconditions."""
+        """Keep the host, which pyinfra passes to a fact only here; the fact has no
+        preconditions.
+        """
         self._host = host
 
     def command(
@@ -100,7 +104,8 @@ class HostObservation(ProgramFact[Observation]):
     def process(self, output: list[str]) -> Observation:
         """The program's answer, which later operations of the run reuse."""
         answer = super().process(output)
-        # An observation without sudo, or with a smaller request, does not replace a better one.
+        # An observation without sudo, or with a smaller request, does not replace a better
+        # observation.
         if self._host is not None and answer.sudo is None:
             host_memory = memory(self._host).asked
             if host_memory is None or joined(self._asked, host_memory) == self._asked:
@@ -123,12 +128,12 @@ class View(ShortFactBase[_T], Generic[_T]):
         raise NotImplementedError
 
     def process_data(self, data: Observation | None) -> _T:
-        """The query in pyinfra's form."""
+        """The view's value, for pyinfra; ``nothing`` if the host did not answer."""
         return self.nothing if data is None else self.part(data)
 
 
 def observed(host: Host, needed: ObservationRequest | None = None) -> Observation:
-    """Return the host's observation in this run; repeat it if it lacks a fact or the host has
+    """Return the host's observation in this run; observe again if a fact is missing or the host has
     changed.
 
     Args:
@@ -154,7 +159,7 @@ def observe_anew(host: Host, request: ObservationRequest) -> Observation:
     Raises:
         HostError: the host does not answer.
     """
-    # Without sudo it still reports everything that needs no root, and why.
+    # Without sudo the answer has all facts that need no root, and the reason.
     answer = ask(
         host, observe, request, Observation, sudo=Sudo.IF_POSSIBLE, timeout=_TIMEOUT, secrets=False
     )
@@ -188,7 +193,7 @@ def joined(before: ObservationRequest, wanted: ObservationRequest) -> Observatio
 
 
 def _shared(host: Host, fact: type, arguments: dict[str, Any]) -> tuple[bool, Any]:
-    """A fact that the last observation answers."""
+    """Whether the last observation answers a fact, and the fact's value."""
     host_memory = memory(host)
     seen = host_memory.observation
     if seen is None or host_memory.stale or any(not key.startswith("_") for key in arguments):

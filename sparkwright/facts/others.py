@@ -1,7 +1,7 @@
 """Foreign operations: count their changes, and forget the host's observation after them.
 
-sparkwright's own operations do this themselves. This module follows operations that a user takes
-from pyinfra or writes, so that they can run between sparkwright's.
+sparkwright's own operations count their changes themselves. This module follows operations of
+pyinfra or of the user, so that these operations can run between sparkwright's operations.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from sparkwright.text.visible import visible
 
 _EXPOSED = (
     "pyinfra puts sudo's password into a command line, which every user of the host can read while "
-    "it runs: let sudo ask for none (docs/install.md, sudo)"
+    "it runs: configure sudo without a password (docs/install.md, sudo)"
 )
 
 
@@ -31,13 +31,13 @@ class Others(BaseStateCallback):
     """Follows every operation of a run on every host, in each of pyinfra's modes."""
 
     def operation_host_start(self, state: State, host: Host, op_hash: str) -> None:  # type: ignore[override]
-        """Called before an operation runs on a host, whether or not it has commands."""
+        """Follow the commands of an operation that starts on a host."""
         hooks.pass_commands(host, op_hash, partial(_passed, host, op_hash))
 
     def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
     ) -> None:
-        """Called once its commands have ended, or without commands."""
+        """Record the changes of an operation that ended."""
         host_memory = memory(host)
         if op_hash in host_memory.others:
             host_memory.changes.append(_name(state, op_hash))
@@ -46,7 +46,7 @@ class Others(BaseStateCallback):
     def operation_host_error(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0, max_retries: int = 0
     ) -> None:
-        """Called when a command failed."""
+        """Record an operation that failed."""
         host_memory = memory(host)
         host_memory.forget()
         ignored = state.get_op_data_for_host(host, op_hash).global_arguments["_ignore_errors"]
@@ -54,10 +54,10 @@ class Others(BaseStateCallback):
             host_memory.failure = f"{_name(state, op_hash)} failed"
 
     def host_disconnect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """Called at the end."""
+        """Record a fact that failed; pyinfra calls this at the end of a run."""
         host_memory = memory(host)
         if host_memory.failure is None and host in state.failed_hosts:
-            host_memory.failure = "a fact failed: pyinfra's own lines name it"
+            host_memory.failure = "a fact failed: pyinfra's log names the fact"
 
 
 def follow(state: State) -> None:
@@ -67,12 +67,12 @@ def follow(state: State) -> None:
 
 
 def failing(problem: Sequence[str]) -> Ours:
-    """A command that only fails, with these lines; the first is the reason in the report."""
+    """A command that only fails, with these lines; the first line is the reason in the report."""
     return Ours(fail, (problem,), {})
 
 
 def fail(state: State, host: Host, problem: Sequence[str]) -> bool:
-    """Log these lines for a host, and count it as failed in the rest of pyinfra's run."""
+    """Log these lines for a host, and count the host as failed in the rest of pyinfra's run."""
     memory(host).failure = problem[0]
     for line in problem:
         host.log(click.style(visible(line), fg="red"))
@@ -80,7 +80,7 @@ def fail(state: State, host: Host, problem: Sequence[str]) -> bool:
 
 
 def _passed(host: Host, op_hash: str, command: PyinfraCommand) -> PyinfraCommand:
-    """Return the command if this run may change the host; else a command that fails."""
+    """Return the command if this run may change the host; otherwise a command that fails."""
     if isinstance(command, Ours):
         return command
     host_memory = memory(host)

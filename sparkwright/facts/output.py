@@ -53,7 +53,7 @@ def read(
 
 
 def _lines(stream: Any) -> Iterator[bytes]:
-    """A stream's lines without their ends; a line over the limit ends there."""
+    """A stream's lines without line breaks; a line over the limit is cut."""
     begun: list[bytes] = []
     size = 0
     while piece := _next(stream):

@@ -21,8 +21,8 @@ from typing import Any
 from sparkwright.host.lib import light_dataclasses, records
 
 _IMPORT = re.compile(r"^ *from (sparkwright\.host[\w.]*) import ([\w ,]+|\([^)]*\))", re.MULTILINE)
-#: A docstring, a comment's line, or a string of several lines that is not a docstring: it begins
-#: within a line, and is matched so that nothing in it is taken for a comment.
+#: A docstring, a comment's line, or another string of several lines. The last kind begins within a
+#: line, and is matched so that its lines do not count as comments.
 _WORDS = re.compile(
     r'^(?P<docstring> *)"""[\s\S]*?"""|^ *#.*$|^ *[^\s"#][^"\n]*"""[\s\S]*?"""', re.MULTILINE
 )
@@ -30,8 +30,8 @@ _WORDS = re.compile(
 #: Lines before and after an answer: a login's start-up files may print something, too. JSON has no
 #: line break inside, so that no part of an answer looks like these lines.
 BEGIN, END = "== sparkwright answers ==", "== end of the answer =="
-#: Code that makes modules of the sources, in order, with their packages, and prints the answer of
-#: main().
+#: Code that loads the sources as modules, in order and with their packages, and prints the answer
+#: of main().
 _BOOTSTRAP = f"""
 import json, os, sys, types
 if sys.version_info < (3, 10):
@@ -56,10 +56,10 @@ def carried(payload):
     os._exit(0)  # nothing is left to put in order, and the controller waits for the end
 """.strip()
 #: Reads modules and request from standard input: the host's process list shows neither. They are
-#: its last line: sudo's password comes before it if sudo did not ask for it.
+#: the last line: sudo's password is an earlier line if sudo did not read it.
 BY_STANDARD_INPUT = f"{_BOOTSTRAP}\ncarried(json.loads(sys.stdin.read().splitlines()[-1]))"
-#: Has modules and request in its own text, compressed: one command that can be run again, without
-#: any secret.
+#: A command with modules and request in its own text, compressed: it can be run again, and contains
+#: no secret.
 _BY_ARGUMENT = (
     f"{_BOOTSTRAP}\nimport base64, zlib\n"
     'carried(json.loads(zlib.decompress(base64.b64decode("{payload}"))))'
@@ -68,7 +68,7 @@ _BY_ARGUMENT = (
 
 @cache
 def modules(program: ModuleType) -> tuple[ModuleType, ...]:
-    """The program's modules in the order of their imports, itself the last."""
+    """The program's modules in the order of their imports; the program itself comes last."""
     module_types: dict[str, ModuleType] = {}
 
     def visit(module: ModuleType) -> None:
@@ -84,8 +84,8 @@ def modules(program: ModuleType) -> tuple[ModuleType, ...]:
 
 def _imports(module: ModuleType) -> Iterable[str]:
     """Modules of the host's programs that a module imports, also within functions."""
-    # Modules are matched by their text: parsing it takes 60 ms in every run. A test compares with
-    # the parser.
+    # A pattern finds the imports, since parsing the modules takes 60 ms in every run. A test
+    # compares with the parser.
     for package, names in _IMPORT.findall(source(module)):
         # `from package import module`, or `from module import name`
         is_package = hasattr(import_module(package), "__path__")
@@ -138,7 +138,7 @@ def entry(home: str, program: ModuleType) -> str:
 
 @cache
 def _sources(program: ModuleType) -> str:
-    """The modules in import order, as the beginning of an object of JSON."""
+    """The modules in import order, as the beginning of a JSON object."""
     needed = dict.fromkeys([*modules(records), *modules(program)])
     sources = {"dataclasses": bare(light_dataclasses)} | {m.__name__: bare(m) for m in needed}
     return f'{{"modules": {json.dumps(sources)}, "request": '
@@ -158,7 +158,7 @@ def _compressed(program: ModuleType) -> tuple[bytes, Any]:
 
 
 def argument(program: ModuleType, request: object) -> str:
-    """The program and its request as a whole Python text, for ``python3 -c``.
+    """The program and its request as one Python text, for ``python3 -c``.
 
     The request must not contain a secret.
     """

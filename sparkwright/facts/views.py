@@ -1,5 +1,5 @@
-"""Typed views of a host's observation: each a part of the same answer, of one remote execution;
-and its part of the fabric, which has its own query.
+"""Typed views of a host's observation, all from one remote execution; and the host's part of the
+fabric, which has its own query.
 """
 
 from typing import ClassVar
@@ -15,7 +15,7 @@ from sparkwright.host.lib.docker import Docker as DockerState
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.observe import Memory, Observation
 
-# Types of facts, and of lists in them: `pyinfra HOST fact` prints them.
+# Types of facts, and of lists in facts, that `pyinfra HOST fact` prints.
 hooks.printable(Observation, Gpu, DockerState, Memory, Disk, FabricState)
 
 
@@ -38,7 +38,7 @@ class Gpus(View[tuple[Gpu, ...]]):
 
 
 class Docker(View[DockerState | None]):
-    """Docker's version, root, runtimes and storage driver; None if it does not answer."""
+    """Docker's version, root, runtimes and storage driver; None if Docker does not answer."""
 
     def part(self, observation: Observation) -> DockerState | None:
         """Docker's own description of itself."""
@@ -46,7 +46,7 @@ class Docker(View[DockerState | None]):
 
 
 class ContainerToolkit(View[str | None]):
-    """First line of ``nvidia-ctk --version``; None if it is not installed."""
+    """First line of ``nvidia-ctk --version``; None if nvidia-ctk is not installed."""
 
     def part(self, observation: Observation) -> str | None:
         """The toolkit's version."""

@@ -22,15 +22,15 @@ Part = TypeVar("Part")
 
 
 class Symptom:
-    """An observation that a check does not pass.
+    """An observation that fails a check.
 
     Attributes:
-        check: id of the check, if a judgement has several or gives its own id.
-        case: case of the check's texts, if it has several.
-        host, service: its subject, if known.
+        check: id of the check, if a judgement has several checks or gives its own id.
+        case: case of the check's texts, if the check has cases.
+        host, service: subject of the symptom, if known.
         severity: severity, if it differs from the check's.
         values: values for the placeholders of the texts. A value with the name of a text replaces
-            it.
+            the text.
     """
 
     def __init__(
@@ -52,15 +52,16 @@ class Check:
     """The texts of a check.
 
     Attributes:
-        id: stable; users silence rules by it, and alerts use it.
-        reason: the likely cause or why it matters, for someone who has not read the cards.
+        id: stable name, which users write to silence a rule, and which alerts use.
+        reason: the likely cause, or why the fault matters, for a reader who does not know the
+            cards.
         source: a card, a document or a report with this fact.
-        remedy: the next step, as a command if possible; ``UNIT`` stands for the service's.
+        remedy: the next step, as a command if possible; ``UNIT`` stands for the service's unit.
         title: the mistake in a few words, for lists of rules.
-        vague: left out beside an exact error of the same service.
-        lasting: whether a restart does not fix it: a release that ends in this way is not started
-            again.
-        pattern: pattern of a line in a service's log that shows it.
+        vague: whether the finding is left out beside an exact error of the same service.
+        lasting: whether the fault survives a restart: a release that fails in this way is not
+            started again.
+        pattern: pattern of a line in a service's log that shows the fault.
         seen: a capture with such a line, below tests/fixtures.
         observed, expected: the observed and the required state.
         key: the setting that a rule names.
@@ -124,7 +125,7 @@ def check(
 def each(
     parts: Callable[[Facts], Iterable[tuple[Subject, Part]]], *ids: str
 ) -> Callable[[Callable[[Part], Iterable[Symptom]]], Judgement[Facts]]:
-    """Make a function the judgement of each part of the facts: of a service, or of a host."""
+    """Make a function the judgement of each part of the facts, such as a service or a host."""
 
     def judgement(function: Callable[[Part], Iterable[Symptom]]) -> Judgement[Facts]:
         def judge(facts: Facts) -> Iterator[Symptom]:
@@ -149,7 +150,7 @@ def load(path: Path) -> dict[str, Check]:
 
 
 class Checks(Generic[Facts]):
-    """A table of checks on one subject. Texts are read when the first is needed."""
+    """A table of checks on one subject. The texts are read at their first use."""
 
     def __init__(
         self, texts: Sequence[Path], sources: Sequence[ModuleType | Judgement[Facts]]
@@ -174,7 +175,9 @@ class Checks(Generic[Facts]):
         return [id_ for judgement in self.judgements for id_ in judgement.ids]
 
     def judged(self, facts: Facts) -> Iterator[tuple[str, Finding]]:
-        """Every finding, under the first id of its judgement, which silences it too."""
+        """Every finding with the first id of its judgement; silencing this id silences the
+        finding too.
+        """
         for judgement in self.judgements:
             for symptom in judgement.function(facts):
                 first = judgement.ids[0] if judgement.ids else symptom.check

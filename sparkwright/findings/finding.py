@@ -37,22 +37,22 @@ class Subject:
         return ": ".join(filter(None, (self.file, self.key)))
 
     def __str__(self) -> str:
-        """``spark-1: group_data/sparks.py: services.qwen36.port``; a place names its service."""
+        """``spark-1: group_data/sparks.py: services.qwen36.port``; a key names its service."""
         return ": ".join(filter(None, (self.host, self.place or self.service)))
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault. Its fields are its JSON; a missing text is empty.
+    """A fault. JSON has the same fields; a missing text is empty.
 
     Attributes:
         id: the check's stable name, e.g. ``nvidia-driver``.
         observed: the observed state, in the host's own words if possible.
         expected: the required state.
-        reason: why it matters, for someone who has not read the cards.
+        reason: why the fault matters, for a reader who does not know the cards.
         remedy: the next step, as a command if possible.
         source: a card, a document or a report with this fact.
-        silenced: the user's reason for silencing it; None if it counts.
+        silenced: the user's reason for silencing the finding; None if the finding counts.
     """
 
     id: str
@@ -67,7 +67,7 @@ class Finding:
 
     @property
     def stops(self) -> bool:
-        """Return whether it ends the run, or refuses the host."""
+        """Return whether the finding ends the run, or refuses the host."""
         return self.severity is Severity.ERROR and self.silenced is None
 
     @property
@@ -76,7 +76,7 @@ class Finding:
         return str(self.severity) if self.silenced is None else "silenced"
 
     def on(self, host: str | None) -> Finding:
-        """The message about a host, from the table."""
+        """Return the finding with this host as its subject."""
         return replace(self, subject=replace(self.subject, host=host))
 
 

@@ -9,7 +9,7 @@ import click
 from sparkwright.findings.finding import TEXTS, Finding, Severity
 from sparkwright.text.visible import visible
 
-#: Spelling of the level; the command line colours it.
+#: Function that renders a finding's level; the command line adds a colour.
 Paint = Callable[[str], str]
 
 
@@ -19,7 +19,7 @@ def paint(level: str) -> str:
 
 
 def together(findings: Iterable[Finding]) -> dict[Finding, list[str]]:
-    """Each finding once, without its host, and its hosts."""
+    """Map each finding, without its host, to the hosts that have it."""
     result: dict[Finding, list[str]] = {}
     for finding in findings:
         hosts = result.setdefault(finding.on(None), [])
@@ -31,10 +31,10 @@ def together(findings: Iterable[Finding]) -> dict[Finding, list[str]]:
 def text(
     findings: Iterable[Finding], *, hosts: bool = True, indent: int = 0, paint: Paint = str
 ) -> str:
-    """A block of lines for each.
+    """Render each finding as a block of lines.
 
     Args:
-        hosts: whether lines name hosts; not if a heading names the only host.
+        hosts: whether lines name hosts; False if a heading names the only host.
     """
     lines = [
         line

@@ -1,4 +1,4 @@
-"""Mistakes in the user's files: all of them at once, each with its place and its remedy."""
+"""Mistakes in the user's files: all reported at once, each with its place and its remedy."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +20,8 @@ def mistake(
         where: file and key, e.g. ``group_data/sparks.py: services.qwen36.port``.
         problem: the mistake, with the offending value.
         remedy: the text to write or the step to take.
-        host: the host with the mistake, if it concerns one host.
-        reason: why it matters.
+        host: the host with the mistake, if the mistake concerns one host.
+        reason: why the mistake matters.
     """
     file, _, key = where.partition(": ")
     return Finding(
@@ -35,7 +35,7 @@ def mistake(
 
 
 class UserError(Exception):
-    """The user's input can't be used. Carries every finding, never just the first."""
+    """The user's input can't be used. The error has all findings, not only the first."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings: tuple[Finding, ...] = tuple(dict.fromkeys(findings))
@@ -46,7 +46,7 @@ class UserError(Exception):
         return f"{problems}, nothing was touched:\n{text(self.findings, indent=2)}"
 
 
-#: Key below a setting, fault, remedy.
+#: A fault: key below a setting, problem, remedy.
 Fault = tuple[str, str, str]
 
 
@@ -63,7 +63,7 @@ def refusal(where: str, problem: str, remedy: str, host: str | None = None) -> U
 
 class Messages:
     """Texts of mistakes, from a YAML file beside a module: id -> ``observed``, ``remedy`` and
-    perhaps ``reason``; in the first two ``{NAME}`` stands for a fact."""
+    perhaps ``reason``; in ``observed`` and ``remedy``, ``{NAME}`` stands for a fact."""
 
     def __init__(self, module: str, file: str = "messages.yaml") -> None:
         self._texts = cache(partial(beside, module, file))

@@ -34,7 +34,7 @@ def problems_of(
         keys: the keys allowed at each depth (1 is the top), for spelling remedies.
         tagged: whether the location starts with the branch of a tagged union.
         allowed: values that may be written for a missing key.
-        places: depth -> remedy for a key that is allowed there, and not at its present depth.
+        places: depth -> remedy for a key that belongs to this depth, but is at another depth.
     """
     seen: set[str] = set()
     for item in error.errors():
@@ -50,7 +50,8 @@ def problems_of(
         if kind == "extra_forbidden":
             names = (keys or {}).get(len(path))
             problem = f"unknown key {path[-1]!r}"
-            remedy = suggest(path[-1], names) if names else "drop it, or correct its spelling"
+            spelling = "remove the key, or correct its spelling"
+            remedy = suggest(path[-1], names) if names else spelling
             for depth, place in (places or {}).items():
                 if path[-1] in (keys or {}).get(depth, ()):
                     remedy = place.format(key=path[-1])
@@ -63,11 +64,11 @@ def problems_of(
         else:
             text = item["msg"].removeprefix("Value error, ").removeprefix("Input ").strip()
             text, _, advice = text.partition("; ")
-            remedy = advice or _REMEDIES.get(kind, "write a value of that form")
+            remedy = advice or _REMEDIES.get(kind, "write a value of the required form")
             if written := _PATTERNS.get(item.get("ctx", {}).get("pattern", "")):
                 text, remedy = "not in the required form", written
             elif kind == "bool_type" and isinstance(value, dict | list):  # an argument's value
-                text, remedy = "too deep for a mapping", "write it as the text of its JSON"
+                text, remedy = "too deep for a mapping", "write the value as a JSON text"
             text = text.partition(" or instance of ")[0]
             hidden = kind == HIDDEN or "secrets" in path
             problem = text if hidden else f"{short(_without_secrets(value))}: {text}"

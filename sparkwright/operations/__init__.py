@@ -1,4 +1,7 @@
-"""pyinfra operations, for any deploy. Types of their arguments are imported from here."""
+"""pyinfra operations, for any deploy.
+
+The types of the operations' arguments are imported from here.
+"""
 
 from sparkwright.host.control import ControlRequest
 from sparkwright.host.directories import Directory

@@ -23,10 +23,11 @@ from sparkwright.proxy.haproxy import USER, Page, Proxies
 
 @operation()
 def present(files: Files) -> Commands:
-    """Install the program behind the address for all models, or remove it. Use is kept.
+    """Install the program behind the address for all models, or remove it. The usage counts stay.
 
     Args:
-        files: files that ``files_of`` makes of its document; empty for a host without the address.
+        files: files that ``files_of`` makes of the address's document; empty for a host without the
+            address.
 
     **Example:**
 
@@ -52,7 +53,7 @@ def files_of(door: Door | None, services_root: str) -> dict[str, tuple[str, int]
     """Return the files of the address for all models; empty without an address."""
     if door is None:
         return {}
-    # 5 ms, for a host with an address alone.
+    # The import takes 5 ms, and only hosts with an address need it.
     from sparkwright.host.models import serve
 
     home = _home(services_root)
@@ -68,7 +69,7 @@ def files_of(door: Door | None, services_root: str) -> dict[str, tuple[str, int]
 
 
 def page_files(page: Page | None, services_root: str) -> dict[str, tuple[str, int]]:
-    """Files of Open WebUI; none without it."""
+    """Files of Open WebUI; empty without Open WebUI."""
     if page is None:
         return {}
     home = f"{_home(services_root)}/open-webui"

@@ -34,8 +34,8 @@ def controlled(
 
     Args:
         answered: function called with the completed steps, also after a partial failure.
-        unless: function that returns why to skip the action after all, or None.
-        drain: seconds that services behind a proxy take at most to leave it.
+        unless: function that returns a reason to skip the action, or None.
+        drain: longest time in seconds for a service to leave its proxy.
 
     **Example:**
 
@@ -70,7 +70,7 @@ def in_maintenance(
 
     Args:
         answered: function called with the completed steps, also if the host stays in maintenance.
-        drain: seconds that services behind a proxy take at most to leave it.
+        drain: longest time in seconds for a service to leave its proxy.
 
     **Example:**
 

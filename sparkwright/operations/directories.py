@@ -20,7 +20,7 @@ def present(directories: Sequence[Directory], *, existing_are_fine: Sequence[str
     Args:
         directories: parents first.
         existing_are_fine: paths that are made if missing and otherwise left unchanged, since they
-            may be mounts or another program's.
+            may be mounts or belong to another program.
 
     **Example:**
 

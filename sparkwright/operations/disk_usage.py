@@ -44,7 +44,7 @@ def pruned(
 
     yield from change(
         [f"remove {each.kind} {each.name}" for each in idle], act,
-        otherwise="everything there is needed",
+        otherwise="all models, images and releases are needed",
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ from sparkwright.operations.lib.locks import OWNER
 from sparkwright.operations.lib.switching import follow, place, recover, settle
 from sparkwright.plan import schedule
 
-#: Seconds for the program: it begins a switch, and waits for nothing.
+#: Seconds for the program, which begins a switch without waiting for its end.
 _BEGIN = 60
 
 
@@ -48,7 +48,8 @@ def declared(files: Files) -> Commands:
     """Install a host's exclusive groups and the programs that activate a member.
 
     Args:
-        files: files that ``files_of`` makes of its services; empty for a host without a group.
+        files: files that ``files_of`` makes of the host's services; empty for a host without a
+            group.
 
     **Example:**
 
@@ -73,11 +74,11 @@ def activated(
     answered: Callable[[ActivateAnswer], object] = unheard,
     unless: Callable[[], str | None] = lambda: None,
 ) -> Commands:
-    """Run another member of an exclusive group, proved by real answers; otherwise go back
-    to the previous member.
+    """Run another member of an exclusive group, proved by real answers; otherwise go back to the
+    previous member.
 
     Args:
-        request: the activation; with ``dry`` the host only reports its effect.
+        request: the activation; with ``dry`` the host only reports the effect.
         answered: function called with the result, also after a failure.
         unless: function that returns a reason to skip the activation, or None.
 
@@ -113,7 +114,7 @@ def activated(
 def _followed(host: Host, answer: ActivateAnswer) -> ActivateAnswer:
     ended = follow(host)
     if ended.id != answer.switch:
-        raise HostError("another switch came between: run again when it has ended")
+        raise HostError("another switch ran meanwhile: run the command again")
     runs = {GOOD: "", REVERTED: f"{answer.was} runs again"}.get(
         ended.result or "", "no proved release runs here now"
     )
@@ -158,7 +159,7 @@ def files_of(
         *((TIMER, SCHEDULE) if by_calendar else ()),
         *((SOCKET, WAKE) if groups.on_request else ()),
     )
-    # 3 ms, for hosts with a group alone.
+    # The import takes 3 ms, and only hosts with a group need it.
     from sparkwright.host import switch
     from sparkwright.host.exclusive import on_request, unattended
 

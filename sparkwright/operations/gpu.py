@@ -1,4 +1,4 @@
-"""The GPU of a host: its required properties, and a proof that containers see it."""
+"""The GPU of a host: required properties, and a proof that containers see the GPU."""
 
 from collections.abc import Sequence
 
@@ -49,7 +49,8 @@ def verify(
 
 @operation()
 def seen_in_containers(images: Sequence[str]) -> Commands:
-    """Prove that a container of each image sees the GPU: ``nvidia-smi`` is run inside it.
+    """Prove that a container of each image sees the GPU: ``nvidia-smi`` is run inside the
+    container.
 
     The proof is made once, and again if driver, Docker or toolkit have another version.
 
@@ -77,7 +78,7 @@ def seen_in_containers(images: Sequence[str]) -> Commands:
 
     yield from change(
         ["run nvidia-smi inside the image"] if todo else [], act,
-        otherwise="proved with these versions of driver, Docker and toolkit",
+        otherwise="the GPU check passed with these versions of driver, Docker and toolkit",
     )  # fmt: skip
 
 

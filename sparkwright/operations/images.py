@@ -1,6 +1,5 @@
-"""Images on a host: pulled by digest, so that all hosts run the same bytes, by a job on the host.
-
-An image that no registry has is built by such a job instead, over a base pulled by digest.
+"""Images on a host: a job on the host pulls them by digest, so that all hosts run the same bytes. A
+job also builds images that no registry has, over a base pulled by digest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,12 +48,12 @@ def present(
     """Pull an image into the host's Docker, by its digest.
 
     Args:
-        image: its name on the host, ``host/path:tag``.
+        image: name of the image on the host, ``host/path:tag``.
         digest: ``sha256:...`` of the manifest or index: a tag can move.
         registry: ``http(s)://host[:port]`` to pull from; default: the image's own host by https.
         repository: path within the registry; default: the image's own path.
         platforms: the image's files by architecture; None to ask the registry, from the controller.
-        title: its name in messages; default: the image's name.
+        title: name in messages; default: the image's name.
         store: directory for the image's parts; default: below ``<services_root>/images``.
         build: function that returns the context of an image that is built over this image.
         account: ``user:password`` for the registry, or None.
@@ -88,8 +87,8 @@ def present(
         watched = watched_job(image, how.services_root)
         pull = PullRequest(
             name=image,
-            # Not by the index: Docker from 29.1 on then asks for attestations, too, which hosts do
-            # not have (sonatype/nexus-public#1070).
+            # Pull the platform's manifest instead of the index: from 29.1 on, Docker asks for the
+            # index's attestations, too, which hosts do not have (sonatype/nexus-public#1070).
             source=f"127.0.0.1:{how.peer_port}/{repository}@{platform.digest}",
             token_file=how.peer_keys.server_file,
             layers=tuple(hex_digits(layer) for layer, _ in platform.layers),
@@ -143,7 +142,7 @@ def _platform(
     platform_image = platforms.get(ARCHITECTURES.get(architecture, architecture))
     if platform_image is None:
         there = ", ".join(platforms)
-        raise HostError(f"{title}: it has no platform for {architecture}, only {there}")
+        raise HostError(f"{title}: the image has no platform for {architecture}, only {there}")
     return platform_image
 
 

@@ -15,7 +15,7 @@ def finished(jobs: Mapping[WatchedJob, str], proved: ProofRequest) -> Commands:
     """Wait until jobs have ended, then prove that their files exist.
 
     Args:
-        jobs: job -> its name in messages; none if nothing is missing.
+        jobs: job -> its name in messages; empty if no file is missing.
         proved: models and images to check afterwards.
 
     **Example:**
@@ -32,5 +32,5 @@ def finished(jobs: Mapping[WatchedJob, str], proved: ProofRequest) -> Commands:
 
     yield from change(
         [f"wait for {name}" for name in jobs.values()],
-        act, otherwise="everything is on the disk and verified",
+        act, otherwise="all files are on the disk and verified",
     )  # fmt: skip

@@ -36,8 +36,8 @@ def present(
     """Download a model's files: complete, verified, at this commit.
 
     The files are in ``<root>/<org>--<name>[--<part>]/<commit>``, with a receipt of sizes and
-    hashes. A systemd job on the host fetches them: it continues if the connection ends, and resumes
-    after an interruption.
+    hashes. A systemd job on the host fetches them: the job continues if the connection ends, and
+    resumes after an interruption.
 
     Args:
         repository: ``org/name`` of the hub.
@@ -64,7 +64,7 @@ def present(
     request = ObservationRequest(
         models_root=root, services_root=how.services_root, models=(ModelAt(directory, commit),)
     )
-    fault = observed(ctx_host.get(), request).models.get(directory, "has not been looked at")
+    fault = observed(ctx_host.get(), request).models.get(directory, "has not been inspected")
     named = f"{repository}@{commit[:12]}"
     size = f" ({sum(file.size for file in files) / GIB:.2f} GiB)" if files is not None else ""
 

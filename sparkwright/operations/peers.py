@@ -2,7 +2,7 @@
 downloads each byte only once.
 
 The server is a job that ends after some time without requests. A host's own Docker also pulls
-images from it, even while their parts arrive.
+images from this server, even while their parts arrive.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = 
     asked = contents() if ctx_state.get().is_executing else ()
     yield from change(
         [f"serve {content} to other hosts" for content in asked], act,
-        otherwise="no other host asks this host", forget=False,
+        otherwise="no other host requests files from this host", forget=False,
     )  # fmt: skip
 
 

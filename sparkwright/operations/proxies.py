@@ -22,7 +22,7 @@ from sparkwright.proxy import haproxy
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.proxies import health_file, health_unit
 
-#: HAProxy's, in every distribution.
+#: Name of HAProxy's package, in every distribution.
 PACKAGE = "haproxy"
 
 
@@ -32,7 +32,7 @@ def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Co
 
     Args:
         proxies: all proxies of the host; None removes all of them.
-        files: their files (``files_of``): text and mode, by path.
+        files: the proxies' files (``files_of``): text and mode, by path.
         later: whether the files change with a switch of the services instead (``switched``).
 
     **Example:**
@@ -56,7 +56,7 @@ def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Co
 
 @operation()
 def installed(*, wanted: bool = True, environment: Mapping[str, str] | None = None) -> Commands:
-    """Install the distribution's HAProxy, before any running service is touched for it.
+    """Install the distribution's HAProxy, before a service is changed for it.
 
     Args:
         wanted: whether the host has a proxy.
@@ -74,7 +74,7 @@ def installed(*, wanted: bool = True, environment: Mapping[str, str] | None = No
 
     yield from change(
         ["install HAProxy"] if missing else [],
-        # Longer than the wait for apt's lock.
+        # The timeout is longer than the wait for apt's lock.
         act_by(install, dict(environment or {}), timeout=1500),
         otherwise="HAProxy is installed" if wanted else "no proxy here",
     )

@@ -34,13 +34,13 @@ def removed(
 ) -> Commands:
     """Remove services, or everything that sparkwright installed, from the host.
 
-    If everything is removed, the host is as before: containers that a switch stopped are started
+    After a complete removal the host is as before: containers that a switch stopped are started
     again.
 
     Args:
         services: names; None for everything.
         weights: whether to remove the models, too.
-        bootstrap: whether to undo bootstrap, after everything else is gone.
+        bootstrap: whether to undo bootstrap, after all other parts are removed.
         answered: function called with the removed and the remaining parts.
 
     **Example:**
@@ -61,7 +61,7 @@ def removed(
         undoes = (
             (root in there, f"remove {root} and its images"),
             (weights and models in there, f"remove the models below {models}"),
-            (bool(state.files.get(_FABRIC)), "take the fabric's addresses back"),
+            (bool(state.files.get(_FABRIC)), "remove the fabric's addresses"),
             (bootstrap and recorded, "undo bootstrap's changes"),
         )
         pending = [f"remove {unit}" for unit in state.unit_files]
@@ -91,5 +91,5 @@ def removed(
 
     yield from change(
         pending, act,
-        otherwise="no such service is here" if services else "nothing of sparkwright's is here",
+        otherwise="the host has no such service" if services else "sparkwright is not on the host",
     )  # fmt: skip

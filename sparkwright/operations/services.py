@@ -29,9 +29,9 @@ from sparkwright.plan.changes import (
     unmanaged_containers,
 )
 
-#: Given a host and its switch, carries it out, perhaps later or not at all.
+#: Function that carries out a host's switch, perhaps later or not at all.
 Turn = Callable[[Host, Callable[[Host], SwitchJournal]], SwitchJournal]
-#: Called with how a switch of these services ended.
+#: Function called with the services of a switch and its result.
 Ended = Callable[[Sequence[ServiceSwitch], SwitchJournal], None]
 #: Longest time in seconds to watch a release that was good on this host before.
 PROVED_SOAK = 10.0
@@ -127,7 +127,7 @@ def switched_back(
         result = _switched(host, todo, lambda host: switch(host, todo), turn, ended)
         return [*pending, f"down for {result.down_seconds:.1f} s"]
 
-    yield from change(pending, act, otherwise="every service runs that release")
+    yield from change(pending, act, otherwise="every service already runs this release")
 
 
 def _switched(
@@ -174,7 +174,7 @@ def request_of(services: Sequence[Service], services_root: str) -> ObservationRe
 
 
 def other_format(observed: Observation) -> str | None:
-    """Return why a host's services are left alone: another version of sparkwright wrote them."""
+    """Return why a host's services stay unchanged: another version of sparkwright wrote them."""
     formats = {name: state.format for name, state in observed.services.items()}
     names = [name for name, kept in formats.items() if kept not in (None, FORMAT)]
     remedy = (
@@ -233,6 +233,6 @@ def to_release(
             short time.
     """
     soak = min(now.soak_seconds, PROVED_SOAK) if proved else now.soak_seconds
-    short = (f"good here before: watched for {soak:.0f} s",) if proved else ()
+    short = (f"the release was good here before: watched for {soak:.0f} s",) if proved else ()
     switched = replace(to, pool=now.pool, soak_seconds=soak, second_boot=now.second_boot)
     return ServiceSwitch(switched, back, (reason, *short), restart=True)

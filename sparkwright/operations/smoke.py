@@ -64,7 +64,7 @@ def answers(
         for entry in looked:
             seen[entry.name] = entry.result
             if entry.result is None:
-                host.log(f"{entry.name} was not asked from outside: {entry.note}")
+                host.log(f"{entry.name} was not tested from outside: {entry.note}")
         problems: list[str] = []
         for name in dict.fromkeys((*inside, *seen)):
             answer, last = inside.get(name, SmokeAnswer(())), seen.get(name)
@@ -96,7 +96,7 @@ def _address(host: Host) -> str | None:
     connection = addresses(host)
     if connection is None or is_loopback(connection[1]):
         return None
-    # An address of one interface alone (fe80::...) has lost its interface here.
+    # A link-local address (fe80::...) has no interface name here.
     link_local = ip_address(connection[1].partition("%")[0]).is_link_local
     return _ipv4(host) if link_local else connection[1]
 
@@ -120,5 +120,5 @@ def _from_inside(host: Host, services: Sequence[SmokeRequest]) -> dict[str, Smok
     of_each(_LABEL, [service.name for service in services], smoke_answers)
     for name, answer in smoke_answers.items():
         if not answer.checks:
-            invalid(_LABEL, f"no check of service {name}")
+            invalid(_LABEL, f"service {name} was not checked")
     return smoke_answers

@@ -14,8 +14,8 @@ class Answers(Generic[T]):
     """Answers by host.
 
     Attributes:
-        failures: why a host gave no answer. Every command treats a missing answer as a failure: the
-            state of such a host is unknown.
+        failures: host -> reason of a missing answer. Every command treats a missing answer as a
+            failure: the state of such a host is unknown.
         broken: the plan's fault, in one line; None if the plan is valid.
     """
 
@@ -26,6 +26,6 @@ class Answers(Generic[T]):
 
 def keep(path: Path, record: Any) -> None:
     """Write a record of answers for later commands and pages."""
-    with suppress(OSError):  # a full disk here hides no answer of the hosts
+    with suppress(OSError):  # a full disk on this machine must not hide the hosts' answers
         path.parent.mkdir(mode=0o700, exist_ok=True)
         path.write_text(json.dumps(record) + "\n", encoding="utf-8")

@@ -28,7 +28,7 @@ def render(hosts: Mapping[str, DiskUsage], *, pruning: bool) -> str:
             f"  {decimal(thing.size):>9}  {thing.kind:11}  {thing.name}  {_state(thing)}"
             for thing in things
         ]
-        lines += [f"  not ours, left alone: {path}" for path in usage.foreign]
+        lines += [f"  not sparkwright's, unchanged: {path}" for path in usage.foreign]
         if pruning:
             lines.append(f"  freed: {freed}")
         elif idle:
@@ -45,6 +45,6 @@ def _state(thing: Item) -> str:
     if thing.removed:
         return "removed"
     if thing.fault == _FOREIGN:
-        return "no receipt: not known to be sparkwright's, left alone"
+        return "no receipt: perhaps another program's, so it stays"
     used = f"used by {', '.join(thing.used_by)}" if thing.used_by else "not needed"
     return f"{used}; {thing.fault}" if thing.fault else used

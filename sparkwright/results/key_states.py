@@ -19,8 +19,8 @@ class KeyRow:
     Attributes:
         state: ``current``, ``new``, ``old``, ``revoked``, ``command``, or ``unknown``: hosts accept
             a key that this controller does not have.
-        created: creation time of its file, RFC 3339; None if missing.
-        hosts: hosts whose proxies accept it.
+        created: creation time of the key's file, RFC 3339; None if missing.
+        hosts: hosts whose proxies accept the value.
     """
 
     name: str
@@ -36,7 +36,7 @@ def rows(
 
     Args:
         settings: settings of each host.
-        lines_by_host: host -> ``HASH name`` of the keys that open its proxies.
+        lines_by_host: host -> ``HASH name`` of the keys that open the host's proxies.
     """
     opening: dict[tuple[str, str], list[str]] = {}
     for host, lines in lines_by_host.items():
@@ -68,7 +68,7 @@ def render(listed: Sequence[KeyRow]) -> str:
 
 
 def _values(source: Source) -> Iterator[tuple[str, str, Secret | None]]:
-    if isinstance(source, tuple):  # not requested for a list alone
+    if isinstance(source, tuple):  # a list does not need the key's value
         return
     file = KeyFile(Path(source))
     paths = {"current": file.path, "new": file.new, "old": file.old, "revoked": file.revoked}

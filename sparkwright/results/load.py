@@ -1,7 +1,7 @@
 """The fleet's load as a table: a line for each service, from two samples of its host.
 
-Pure: rates are differences of two counters; a counter that restarted with its engine gives no rate
-    until the second sample.
+This module does no I/O. Rates are differences of two counters; a counter that restarted with its
+engine gives no rate until the second sample.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FIGURES = (
     ("W", "power", "{:.0f}"), ("°C", "temperature", "{:.0f}"),
 )  # fmt: skip
 COLUMNS = ("HOST", "SERVICE", *(heading for heading, _, _ in _FIGURES), "MEM GiB")
-#: Counters whose rises are figures.
+#: Counters whose increase is a figure.
 _COUNTERS = (
     metrics.GENERATED, metrics.DRAFTED, metrics.ACCEPTED,
     metrics.FIRST_TOKEN_SUM, metrics.FIRST_TOKEN_COUNT,
@@ -36,7 +36,7 @@ Metrics = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Line:
-    """A service, or a host without any. Unknown values are None.
+    """A service, or a host without services. Unknown values are None.
 
     Attributes:
         problem: reason for missing figures.
@@ -88,7 +88,7 @@ def lines(
     """The fleet, a line for each service.
 
     Args:
-        meant: whether a service of a host is shown.
+        meant: function that returns whether a service of a host is shown.
     """
     for host, seen in fleet.items():
         if seen.now is None:
@@ -149,7 +149,7 @@ def _service(line: Line, now: Metrics, before: Metrics | None, seconds: float) -
 
 
 def _rise(now: float | None, before: float | None) -> float | None:
-    """Increase of a counter; None if it restarted."""
+    """Increase of a counter; None if the counter restarted."""
     return None if now is None or before is None or now < before else now - before
 
 
@@ -177,5 +177,5 @@ def _highest(gpus: tuple[Gpu, ...], name: str) -> float | None:
 
 
 def _short(figure: str) -> str:
-    """A figure, cut, since a host may report any number."""
+    """A figure, shortened, since a host may report any number."""
     return figure if len(figure) <= _FIGURE else f"{figure[: _FIGURE - 1]}…"

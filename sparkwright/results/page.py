@@ -14,7 +14,7 @@ from sparkwright.findings.finding import Finding
 def _to_utc(when: dt.datetime) -> dt.datetime:
     try:
         return when.astimezone(dt.UTC)
-    except OverflowError as error:  # a year that UTC does not have
+    except OverflowError as error:  # in UTC the year is outside of the calendar
         raise ValueError("not a time in UTC") from error
 
 
@@ -38,7 +38,7 @@ class Weighed:
 
     Attributes:
         problem: text after hosts and service: ``3 of 7 figures are worse than the card's``.
-        seen: time of its last observation.
+        seen: time of the finding's last observation.
         more: explanation and remedy, a line each.
     """
 
@@ -57,7 +57,7 @@ class MeasuredService:
     Attributes:
         versions: further names and versions, such as vLLM's.
         decode, first_token: tokens/s and seconds of one stream of a short prompt.
-        summary: its figures in a line.
+        summary: the measurement's figures in a line.
     """
 
     when: dt.datetime
@@ -77,8 +77,8 @@ class Section:
     """A section of the page, made by an extra.
 
     Attributes:
-        folder, template: folder and template of its HTML, below templates/; the template gets this
-        section as ``section``.
+        folder, template: folder and template of the section's HTML, below templates/; the template
+        gets this section as ``section``.
         context: values for the template.
         services: (host, service) -> measurements.
         lines: the section in short, for a terminal.

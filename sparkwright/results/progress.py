@@ -16,7 +16,7 @@ def together(
     """All fetches of a host together: sums, sources, and a message with the share of each.
 
     Args:
-        jobs: name -> the host's report on a fetch; None if it has not begun.
+        jobs: name -> the host's report on a fetch; None if the fetch has not begun.
         ended: names of jobs that no longer run.
     """
     every = {name: progress or _BEFORE for name, progress in jobs.items()}
@@ -56,7 +56,7 @@ def phases(seen: Mapping[str, Phase], now: float) -> str:
     """Boot phases on a host with their durations; or the length of the watch.
 
     Args:
-        seen: service -> its phase.
+        seen: service -> the service's phase.
         now: the host's clock, seconds since the epoch.
     """
     texts = []

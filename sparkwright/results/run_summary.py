@@ -14,7 +14,7 @@ from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph, visible
 
-#: States of services without a claim: their host was not touched.
+#: States of services on untouched hosts, about which the summary makes no claim.
 UNTOUCHED = ("left alone", "maintenance")
 
 
@@ -23,15 +23,15 @@ class ServiceRow:
     """address: ``host:port`` for clients, and scheme: ``http`` or ``https``.
 
     Attributes:
-        address: ``host:port`` to reach it at, and scheme: ``http`` or ``https``.
+        address: ``host:port`` for clients, and scheme: ``http`` or ``https``.
         ca: file on the controller that verifies https; None for public CAs.
         image: reference by digest.
         models: repository -> commit.
         smoke: None if the test was not reached.
         outcome: difference between the host's release and the plan: ``reverted``, ``left``, ``taken
-            back`` or ``failed``; then release and image are the running ones.
+            back`` or ``failed``; then ``release`` and ``image`` are the running release and image.
         head: the answering host, if it is another host of its cluster.
-        routes: kinds of requests that it answers, each with its route.
+        routes: kinds of requests that the service answers, each with its route.
     """
 
     name: str
@@ -59,9 +59,9 @@ class Row:
     """A host in the summary of a run.
 
     Attributes:
-        refused: why the host was left alone or failed; None after a success.
-        left: why the host was left alone without a fault: maintenance.
-        changes: its changes in this run.
+        refused: why the host was refused or failed; None after a success.
+        left: why the run skipped the host without a fault: maintenance.
+        changes: the host's changes in this run.
         pending: changes that a dry run would make.
         executions: number of remote executions of the run.
         gpu, driver: GPU and driver in the host's nvidia-smi; None without a report.
@@ -92,9 +92,9 @@ class Outcome:
     Attributes:
         state: ``reverted``, ``left``, ``taken back``, ``failed``, or ``sleeps``: another service of
             its exclusive group runs.
-        release: its running release; None if unknown.
-        image: image that it runs; None if unknown.
-        smoke: the gate's verdict.
+        release: the service's running release; None if unknown.
+        image: the service's running image; None if unknown.
+        smoke: result of the smoke test.
     """
 
     state: str
@@ -107,7 +107,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     """The whole report as text.
 
     Args:
-        keys: host -> shell expression of its API key.
+        keys: host -> shell expression of the host's API key.
     """
     each = [(row, service) for row in rows for service in row.services]
     table: list[Sequence[str]] = [
@@ -129,7 +129,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     for host, service in proved[:1]:
         lines += ["", "Ask it:", f"  {_curl(service, keys[host])}"]
     if failed := [row for row in rows if row.refused]:
-        # The report's last line has the reason, if there is one.
+        # The report's last line has the reason of a single failed host.
         first = visible((failed[0].refused or "").partition("\n")[0])
         reason = f": {first}" if len(failed) == 1 else ""
         hosts = ", ".join(row.host for row in failed)
@@ -159,7 +159,7 @@ def as_json(rows: Sequence[Row], *, dry: bool, others: Sequence[object] = ()) ->
     """The report as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``.
 
     Args:
-        others: such objects of hosts outside the run.
+        others: objects of hosts outside the run.
     """
     hosts = [*others, *(encode(row) for row in rows)]
     return json.dumps({"dry": dry, "hosts": hosts}, indent=1) + "\n"

@@ -48,7 +48,7 @@ class Deployment(HostStatus):
 
     Attributes:
         plan_known: False if the plan is broken, which hides differences.
-        refused: ids of preflight's errors; a deploy would skip a differing host with these errors.
+        refused: ids of preflight's errors, for which a deploy would not change a differing host.
     """
 
     planned: dict[str, Planned] = records.field(default_factory=dict)
@@ -56,7 +56,7 @@ class Deployment(HostStatus):
     refused: tuple[str, ...] = ()
 
     def only(self, meant: Callable[[str], bool]) -> Self:
-        """The status with the chosen services alone."""
+        """The status, limited to the chosen services."""
         return records.replace(
             self,
             services={name: each for name, each in self.services.items() if meant(name)},
@@ -119,15 +119,15 @@ def _notes(seen: Deployment) -> Iterator[str]:
         if service.stopped and service.stopped.holds(service.unit):
             yield f"{name}: {marks.stopped(service.stopped, seen.now)}"
     if seen.lock:
-        yield f"{described(seen.lock, seen.now)} is at work on it"
+        yield f"{described(seen.lock, seen.now)} is at work on the host"
     if seen.switch and seen.switch.step != "ended":
         yield f"a switch is under way: {visible(seen.switch.step, 40)}"
 
 
 def well(seen: Deployment) -> bool:
-    """Whether everything planned runs, is healthy and as planned, and the watch sees no error.
-
-    Without a plan this is unknown. A host in maintenance is not judged, since a user took it out.
+    """Whether every planned service runs, is healthy and as planned, and the watch reports no
+    error. Without a plan the result is unknown. A host in maintenance does not count, since a user
+    took the host out.
     """
     if not seen.plan_known:
         return False
@@ -243,7 +243,7 @@ def cells(seen: Deployment, name: str) -> tuple[str, ...]:
         health = f"by {visible(mark.by, 40)}"
     elif service.unit.get("ActiveState") == "failed":
         up = f"given up ({service.unit.get('Result', '?')})"
-    # An idle engine sleeps in its process: its unit runs on.
+    # An idle engine sleeps in its process, and its unit stays active.
     elif seen.sleeping.get(name) == NOBODY or (name in seen.sleeping and not _up(service)):
         up, health = "sleeps", f"{visible(seen.sleeping[name], 41)} runs"
     elif _up(service) and container:
@@ -273,7 +273,7 @@ def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
     """Differences in words, and the next deploy's action on the service.
 
     Args:
-        was_stopped: whether a user stopped it, which is not a difference from the plan.
+        was_stopped: whether a user stopped the service, which is not a difference from the plan.
     """
     changed = [word for word in drift if word not in _ENDS and not word.startswith("stopped ")]
     ends = [f"a deploy {_ENDS[word]}" for word in drift if word in _ENDS]

@@ -55,5 +55,6 @@ def kept(problems: list[Finding]) -> tuple[list[UsageRow], dt.datetime | None]:
     """The stored rows, and their time; None if `sparkwright usage` never ran."""
     if not KEPT.exists():
         return [], None
-    rows: list[UsageRow] = read(list[UsageRow], KEPT, "remove it and run again", problems) or []
+    remedy = "remove the file, and run the command again"
+    rows: list[UsageRow] = read(list[UsageRow], KEPT, remedy, problems) or []
     return rows, dt.datetime.fromtimestamp(KEPT.stat().st_mtime, dt.UTC)

@@ -4,10 +4,10 @@ import sys
 
 from gevent import events, monkey
 
-# Do not patch beside a TLS that is in use, as in a process of tests; pyinfra's own command line
-# patches before anything else.
+# Do not patch if TLS is already imported, as in a test process; pyinfra's own command line patches
+# before its other imports.
 if "ssl" not in sys.modules:
-    # No other package's plugin takes part in this: gevent looks for one 32 times, each time in the
-    # metadata of every installed distribution.
+    # Skip gevent's plugins: gevent searches for plugins 32 times, each time in the metadata of
+    # every installed distribution.
     events.notify_and_call_entry_points = events.notify
     monkey.patch_all()

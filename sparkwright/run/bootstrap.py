@@ -27,7 +27,8 @@ from sparkwright.run.observation import look
 from sparkwright.run.preflight import every_finding
 from sparkwright.run.state import HostRun, refuse
 
-#: Seconds: a Spark takes about two minutes, a server with much memory to check takes longer.
+#: Seconds for a reboot: a Spark takes about two minutes, a server that checks much memory takes
+#: longer.
 _SECONDS, _PAUSE = 900.0, 5.0
 
 
@@ -39,7 +40,10 @@ def state_of(host: Host, request: BootstrapRequest) -> BootstrapState:
 
 
 def decided(host: Host, host_run: HostRun) -> tuple[BootstrapState, Decision] | None:
-    """Remaining bootstrap work; None, and the host stays unchanged, if an obstacle blocks it."""
+    """Remaining bootstrap work.
+
+    If an obstacle blocks the work, the host stays unchanged, and the function returns None.
+    """
     host_run.connection = host_run.connection or addresses(host)
     try:
         state = state_of(host, request_of(host_run.settings))
@@ -131,15 +135,15 @@ def speed(host: Host, host_run: HostRun, observed: observe.Observation) -> tuple
 
 @changing.operation()
 def rebooted(state: BootstrapState, *, asked: bool = False) -> changing.Commands:
-    """Reboot the host for its new driver, and continue once it is back; fail the host if no reboot
-    was requested.
+    """Reboot the host for its new driver, and continue once the host is back; fail the host if no
+    reboot was requested.
 
     pyinfra's own ``server.reboot`` does not fit: it detects a reboot by the uptime, which a
     container shares with its machine, and waits while holding the host's lock.
 
     Args:
-        state: the host's state before.
-        asked: whether the user requested a reboot.
+        state: the host's state before the reboot.
+        asked: whether the user requested the reboot.
     """
     host = ctx_host.get()
     if asked:
@@ -158,7 +162,8 @@ def _reboot(state: State, host: Host) -> bool:
     try:
         locks.take(host)
         before = ask(host, reboot, 2, str, timeout=60)
-        # Release the lock before the reboot: other runs could not tell it from a dead run's lock.
+        # Release the lock before the reboot: other runs could not distinguish it from a dead run's
+        # lock.
         locks.release(host)
         host.log("rebooting")
         _wait(host, before)

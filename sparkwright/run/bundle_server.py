@@ -24,8 +24,7 @@ _running: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
 def serve(bundle: str, address: str, port: int, keys: RunKeys) -> Peer:
     """Serve the bundle to hosts as a peer. Returns the peer's address.
 
-    The server starts with the first call for an address, which is this machine's in the hosts'
-    network.
+    The server starts with the first call for an address of this machine in the hosts' network.
 
     Raises:
         HostError: the port is taken.

@@ -39,7 +39,7 @@ def controlled(
         request=request,
         drain=_drain(run),
         unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
-        # The other replicas serve meanwhile.
+        # Hosts restart one after the other, so that the other replicas serve.
         _serial=restarts and not request.now,
         answered=partial(answers.__setitem__, host.name),
     )
@@ -64,7 +64,7 @@ def activated(
 
 
 def _drain(run: HostRun) -> float:
-    """Longest time in seconds that services behind a proxy take to leave it."""
+    """Longest time in seconds for services to leave their proxy."""
     return run.settings.rollout.notice_seconds + run.settings.rollout.drain_seconds
 
 

@@ -17,7 +17,7 @@ from sparkwright.config import ssh_keys
 from sparkwright.facts import hooks
 from sparkwright.facts.memory import memory
 
-#: Benchmarks measure the difference.
+#: Benchmarks use pyinfra's own connections for comparison.
 _STOCK = bool(os.environ.get("SPARKWRIGHT_STOCK_CONNECTION"))
 #: Seconds of silence from a host after which its connection counts as lost.
 DEAD_AFTER = 30
@@ -42,17 +42,17 @@ def private_key(load: Any, state: Any, key_filename: str, key_password: str | No
     asked = sys.stdin.isatty() and sys.stderr.isatty()
     if encrypted and not key_password and not asked:
         raise KeyUnusable(
-            f"ssh_key: {key_filename!r} has a passphrase, and none is set (ssh-add {key_filename} "
-            "and drop ssh_key, or set ssh_key_password)"
+            f"ssh_key: {key_filename!r} has a passphrase, but ssh_key_password is not set "
+            f"(ssh-add {key_filename} and remove ssh_key, or set ssh_key_password)"
         )
     try:
         return load(state, key_filename=key_filename, key_password=key_password)
     except Exception as error:  # a damaged file may raise any exception
         if encrypted:
-            why, remedy = "its passphrase is wrong", "correct ssh_key_password"
+            why, remedy = "the key's passphrase is wrong", "correct ssh_key_password"
         else:
             why = str(error) if isinstance(error, PyinfraError) else type(error).__name__
-            remedy = f"ssh-keygen -y -f {key_filename} shows whether it is intact"
+            remedy = f"ssh-keygen -y -f {key_filename} shows whether the key is intact"
         raise KeyUnusable(f"ssh_key: {key_filename!r} can't be used: {why} ({remedy})") from None
 
 
@@ -81,7 +81,7 @@ class Connections(BaseStateCallback):
 
     def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
         """Report a host that can't be reached or refuses the login."""
-        check = f" (check that it is on, 'ssh {host.name}', and its ssh_ settings)"
+        check = f" (check that the host is on, 'ssh {host.name}', and its ssh_ settings)"
         memory(host).failure = f"not reached: {error}" + check * (
             not isinstance(error, KeyUnusable)
         )
@@ -108,5 +108,5 @@ def tune(connection: socket.socket) -> None:
         ("TCP_KEEPCNT", 4),
         ("TCP_USER_TIMEOUT", DEAD_AFTER * 1000),
     ):
-        if hasattr(socket, option):  # not on every controller's system
+        if hasattr(socket, option):  # some systems lack some options
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

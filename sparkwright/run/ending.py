@@ -23,7 +23,7 @@ from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph
 
 _STATE = Path(".sparkwright")
-#: The environment's variable with the path of a run's record, of ``--dry`` too.
+#: Environment variable with the path of a run's record; with it, ``--dry`` writes a record as well.
 RECORD = "SPARKWRIGHT_RECORD"
 
 
@@ -102,7 +102,9 @@ def _row(name: str, host_run: HostRun, *, dry: bool) -> table.Row:
 
 
 def service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
-    """Return the row of a service as planned, or as it runs if the host runs another release."""
+    """Return the row of a service as planned, or of the running release if it is another
+    release.
+    """
     outcome = host_run.outcomes.get(service.name)
     # A service that only the host itself reaches is not at the host's address.
     at = service.bind if settings.is_loopback(service.bind) else host_run.address

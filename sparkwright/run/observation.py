@@ -17,7 +17,7 @@ from sparkwright.run.state import HostRun
 
 
 def look(host: Host, host_run: HostRun) -> observe.Observation:
-    """Observe a host; its pools then have addresses of replicas that it reaches.
+    """Observe a host, and give its pools the addresses of replicas that the host reaches.
 
     Raises:
         HostError: the host does not answer.
@@ -68,7 +68,8 @@ def status_of(host: Host, host_run: HostRun, *, texts: bool) -> HostStatus:
 
 
 def services_of(host_run: HostRun, answer: HostStatus) -> dict[str, Service]:
-    """The services of a host by name: planned, or without a plan the services of its status.
+    """The services of a host by name: planned services, or without a plan the services of the
+    host's status.
 
     A service whose record is damaged, or of another version of sparkwright, is left out.
     """

@@ -56,8 +56,8 @@ def judged(host: Host, host_run: state.HostRun, *, dry: bool) -> bool:
         if host_run.observed.switching and not dry:
             if busy := locks.in_the_way(host):
                 raise HostError(busy)
-            host.log("a switch that was begun before is still under way: waiting for its end")
-            with suppress(switching.Interrupted):  # this run repairs an interrupted run's remains
+            host.log("an earlier switch is still under way: waiting for its end")
+            with suppress(switching.Interrupted):  # this run repairs the host
                 switching.follow(host)
             asked = _observe(host, host_run)
     except HostError as error:
@@ -83,7 +83,7 @@ def judged_again(host: Host, host_run: state.HostRun) -> Sequence[str]:
 
 def _judge(host: Host, host_run: state.HostRun, asked: float, cured: frozenset[str]) -> str | None:
     """Print the host's findings. Returns the reason to refuse the host, without findings that
-    bootstrap will cure.
+    bootstrap will fix.
     """
     result = every_finding(host_run, asked)
     later = dict.fromkeys(finding.id for finding in result if finding.id in cured)

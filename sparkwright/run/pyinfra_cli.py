@@ -1,4 +1,6 @@
-"""Run pyinfra's command line in this process, without its frames around sparkwright's output."""
+"""Run pyinfra's command line in this process, without pyinfra's frames around sparkwright's
+output.
+"""
 
 import re
 import sys
@@ -8,9 +10,9 @@ from sparkwright.facts import hooks
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run pyinfra with these arguments; ends the process as pyinfra does.
+    """Run pyinfra with these arguments, and end the process as pyinfra does.
 
-    Its frames are shown with ``-v``.
+    With ``-v`` pyinfra's frames are shown.
     """
     if not any(re.fullmatch(r"-\w*v\w*|--debug.*", word) for word in arguments):
         hooks.hide_frames()

@@ -41,13 +41,13 @@ from sparkwright.run.observation import look, services_of, status_of, unreadable
 from sparkwright.run.state import HostRun
 
 T = TypeVar("T")
-#: Seconds for one look at the load: nvidia-smi has 10, and each service's metrics have 5.
+#: Seconds for one sample of the load: nvidia-smi has 10, and each service's metrics have 5.
 _LOOK = 20
 #: Seconds after which a skipped host is considered again.
 _IDLE = 0.25
-#: Seconds between the doctor's two looks at the metrics.
+#: Seconds between the doctor's two samples of the metrics.
 _BETWEEN = 5
-#: Seconds: 100 GB at 30 MB/s, the slowest disk worth serving from.
+#: Seconds to hash 100 GB at 30 MB/s, the speed of the slowest useful disk.
 _HASHING = 3600
 
 
@@ -75,7 +75,7 @@ def deployment(host: Host, run: HostRun) -> Deployment:
     """Status of the host beside its plan."""
     if not run.plan_known:
         return Deployment(**vars(status_of(host, run, texts=False)), plan_known=False)
-    with ThreadPoolExecutor(1) as pool:  # both travel at once
+    with ThreadPoolExecutor(1) as pool:  # both requests run at the same time
         looked = pool.submit(look, host, run)
         status = status_of(host, run, texts=True)
         observation = looked.result()
@@ -97,8 +97,8 @@ def deployment(host: Host, run: HostRun) -> Deployment:
 
 
 def _refusals(run: HostRun, observation: observe.Observation) -> tuple[str, ...]:
-    """Preflight's errors for which the next deploy would refuse the host, by their ids; none if
-    the next deploy bootstraps it first.
+    """Preflight's errors for which the next deploy would refuse the host, by their ids; empty if
+    the next deploy bootstraps the host first.
     """
     if run.settings.bootstrap:
         return ()
@@ -205,8 +205,8 @@ def deep_smoke(
         lacking |= {*unreadable(run, status)}
         if not run.plan_known and lacking:
             names = ", ".join(sorted(lacking))
-            raise HostError(f"{names}: its release does not name its expected answers")
-    # The head of its cluster answers for a follower.
+            raise HostError(f"{names}: the release lacks the expected answers")
+    # A follower is not tested: the head of its cluster answers.
     services = {
         name: each
         for name, each in services.items()
@@ -246,8 +246,8 @@ def disk_usage_request(run: HostRun) -> DiskUsageRequest:
 
 
 def hashed_again(host: Host, run: HostRun) -> list[str]:
-    """Hash every file of the planned models, or without a plan of the models that have a receipt;
-    faults, as lines.
+    """Hash every file of the planned models, or without a plan of all models with a receipt, and
+    return the faults as lines.
     """
     directories = tuple(model.directory for model in run.desired.models)
     if not run.plan_known:
@@ -331,7 +331,7 @@ def _reconnect(host: Host) -> None:
     """
     transport = hooks.transport_of(host)
     if transport is not None and not transport.is_active():
-        host.disconnect()  # a lost connection stays lost
+        host.disconnect()  # pyinfra keeps a lost connection until the disconnect
     if not host.connected:
         host.connect(show_errors=False)
     if not host.connected:

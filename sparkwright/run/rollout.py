@@ -36,7 +36,7 @@ def named(run: Run) -> Iterator[tuple[str, list[str]]]:
 
 
 def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJournal:
-    """Switch a host when its batch comes, unless the roll-out stops before.
+    """Switch a host when its batch comes, unless the roll-out stops earlier.
 
     Args:
         left: function called if the batch does not come.
@@ -96,7 +96,7 @@ def with_ranks(
 
 
 def apart(run: Run, host_run: HostRun) -> str | None:
-    """Return why a head's followers can't go with it; None if they can."""
+    """Return why a head's followers can't switch with the head; None if they can."""
     ranks = [service.rank for service in host_run.desired.plan.services]
     heads = [rank for rank in ranks if rank is not None and rank.head]
     absent = {name for rank in heads for name in rank.hosts if name not in run.hosts}
@@ -136,8 +136,8 @@ def leave(host_run: HostRun) -> None:
 
 
 def elsewhere(run: Run, host_run: HostRun) -> bool:
-    """Return whether a service of the host runs another release than planned: by its own outcome,
-    or for a follower by its head's.
+    """Return whether a service of the host runs another release than planned: by the host's
+    outcome, or for a follower by the head's outcome.
     """
     for service in host_run.services:
         head = run.hosts.get(service.rank.hosts[0]) if service.rank and service.follower else None
@@ -194,10 +194,10 @@ def to_take_back(host: Host, run: Run, host_run: HostRun) -> list[ServiceSwitch]
 def remember_taken_back(
     run: Run, host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal
 ) -> None:
-    """The host runs its previous release instead of the planned release.
+    """Report that the host runs its previous release instead of the planned release.
 
     Raises:
-        HostError: always; the host is not as planned in either case.
+        HostError: always, since the host is not as planned.
     """
     if ended.result in ("good", "failed"):
         record(host_run, services, ended, good="taken back")
@@ -210,7 +210,7 @@ def record(
     host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, *, good: str = ""
 ) -> None:
     """Report the services' releases after a switch with an unplanned end: the target release for
-    services that were taken or rolled back, else the former release.
+    services that were taken or rolled back, otherwise the former release.
 
     Args:
         good: state of the services if the switch succeeded.
@@ -218,7 +218,7 @@ def record(
     state = good if ended.result == GOOD else ended.result or FAILED
     for service in services:
         if service.sleeps:
-            continue  # its release was only written
+            continue  # the release was written, but not started
         checks = ended.checks.get(service.name)
         # Without a valid plan no host is observed.
         before = host_run.memory.observation
@@ -238,7 +238,7 @@ def rollback(
     host: Host, host_run: HostRun, _: dict[str, None], *, to: str | None,
     chosen: Callable[[str], Collection[str] | None],
 ) -> None:  # fmt: skip
-    """Switch each service to the release before, or to a given release, in batches.
+    """Switch each service to its previous release, or to a given release, in batches.
 
     Args:
         to: a release that the host still has.
@@ -295,7 +295,7 @@ def _targets(
         if name not in answer.services
     ]
     problems += [
-        f"the record of service {name} is damaged or of another version of sparkwright"
+        f"the record of service {name} is damaged or belongs to another version of sparkwright"
         for name in ([] if host_run.plan_known else unreadable(host_run, answer))
         if meant(name)
     ]
@@ -313,7 +313,7 @@ def _targets(
             releases = ", ".join(sorted(kept))
             problems.append(f"service {name} has no release {target} here; there are {releases}")
         elif record is None:
-            problems.append(f"release {target} of {name} does not name its expected answers")
+            problems.append(f"release {target} of {name} lacks the expected answers")
         elif why := behind_another_proxy(
             name, target, was=record.gate.proxy is not None, planned=now.gate.proxy is not None
         ):

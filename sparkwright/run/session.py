@@ -38,14 +38,14 @@ from sparkwright.run import ending, site
 from sparkwright.run.state import HostRun, Run
 
 T = TypeVar("T")
-#: Asks a host; its answer is the command's.
+#: Function that queries a host; the command gets its answer.
 Question = Callable[[Host, HostRun], T]
 #: Function that calls operations for a host, which add their answers to the answers of all hosts.
 Change = Callable[[Host, HostRun, dict[str, T]], None]
-#: Asks a host again and again, and hands each answer on.
+#: Function that queries a host repeatedly, and passes each answer on.
 Watch = Callable[[Host, HostRun, Callable[[T], None]], None]
 
-#: Takes a host's name and its latest event.
+#: Function called with a host's name and its latest event.
 Notice = Callable[[str, str], None]
 
 #: Command-line options with another name, apart from capitals, in pyinfra's configuration.
@@ -134,7 +134,7 @@ class Session:
 
         _LOG.info("--> Connecting to hosts...")
         state.set_stage(StateStage.Connect)
-        with suppress(PyinfraError):  # no host is left: each has its reason
+        with suppress(PyinfraError):  # no host is left, and each failure was recorded
             connect_all(state)
         _LOG.info("--> Preparing operations...")
         state.set_stage(StateStage.Prepare)
@@ -286,18 +286,18 @@ def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
-    """The hosts of ``--limit``; None for all, for which pyinfra has no group."""
+    """The hosts of ``--limit``; None for all hosts, since pyinfra has no group of them."""
     if not limit or "all" in limit:
         return None
     return [inventory.get_host(chosen.name) for chosen in limited(site.named(inventory), limit)]
 
 
 def _set_output(*, shown: bool, frames: bool) -> None:
-    """Make pyinfra print as its command line does, or nothing at all."""
-    pyinfra.is_cli = True  # only the output of pyinfra's own command line
+    """Make pyinfra print as its command line does, or print nothing."""
+    pyinfra.is_cli = True  # affects only the output, as in pyinfra's own command line
     set_formatter(click.style)
     set_echo(click.echo)
-    atexit.register(gc.freeze)  # Python would collect everything once more at its end, 250 ms
+    atexit.register(gc.freeze)  # Python would collect all objects again at its end, 250 ms
     for name in ("pyinfra", "paramiko"):
         log = logging.getLogger(name)
         log.handlers.clear()

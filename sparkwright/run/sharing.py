@@ -1,7 +1,7 @@
 """Sources of models and images in a run: decided once all hosts were observed, for the whole run.
 
-Between hosts that share a network by ConnectX-7 ports, weights and images take this network, and
-the LAN if it does not answer.
+Hosts that share a network of ConnectX-7 ports exchange weights and images over this network, or
+over the LAN if it does not answer.
 """
 
 from base64 import b64encode
@@ -29,10 +29,9 @@ from sparkwright.run import bundle_server
 from sparkwright.run.state import HostRun, Run
 from sparkwright.text.sizes import GIB
 
-#: Lock: one host fills the cache, and the others find it filled.
+#: Lock with which one host fills the cache, and all other hosts use the filled cache.
 _FETCHING = Lock()
-#: Networks of common setups without a setting: everybody who publishes addresses of rails uses
-#: them.
+#: Prefix length of networks without a setting: published guides for these ports use it.
 _USUAL = 24
 
 
@@ -108,14 +107,14 @@ def asked_for(run: Run, host_run: HostRun) -> list[str]:
 
 
 def described(run: Run) -> Iterator[str]:
-    """Every host that would serve others, as text."""
+    """Every host that would serve other hosts, as text."""
     for item in run.live():
         for content in asked_for(run, item):
             yield f"{item.name} would serve {content} to other hosts"
 
 
 def _served_on(host_run: HostRun) -> tuple[str, ...]:
-    """The addresses of a host on which it serves others; none if it does not share."""
+    """Addresses on which a host serves other hosts; empty if the host does not share."""
     if not host_run.settings.peer_sharing:
         return ()
     seen = host_run.memory.observation
@@ -134,8 +133,8 @@ def _addresses(run: Run, host_run: HostRun, content: str) -> Iterator[Peer]:
         if ip_address(host_run.connection[0].partition("%")[0]).is_link_local:
             raise HostError(
                 "a bundle is taken from the controller, and this host was reached at an address "
-                "of one interface alone (fe80::...): set ssh_hostname to its IPv4 address, or to "
-                "another of IPv6"
+                "that only one interface can use (fe80::...): set ssh_hostname to its IPv4 address "
+                "or to another IPv6 address"
             )
         yield bundle_server.serve(
             settings.bundle, host_run.connection[0], settings.peer_port, run.peer_keys
@@ -171,7 +170,7 @@ def _is_asked(run: Run, host_run: HostRun, content: str) -> bool:
 
 
 def _decided(run: Run) -> dict[str, dict[str, list[str]]]:
-    """Content -> host -> its sources."""
+    """Content -> host -> hosts that serve the content to it."""
     if run.takes_from is None:
         run.takes_from = _decide(run)
     return run.takes_from

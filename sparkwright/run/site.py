@@ -101,7 +101,7 @@ def _settings(data: Mapping[str, Any]) -> HostSettings:
     return HostSettings.model_validate(texts)
 
 
-#: Seconds that planning may take in an emergency: registry and hub answer in two or three.
+#: Seconds that planning may take in an emergency: registry and hub answer in two or three seconds.
 _PATIENCE = 15
 
 
@@ -115,8 +115,8 @@ class Invocation:
         group_data: further folders of group data.
         planless: whether the run uses the state stored on the hosts if the plan is broken.
         makes_secrets: whether to make and keep keys and certificates that the site lacks: not in a
-            read-only run or in an emergency. On another machine such a key would belong to no host,
-            and the next deploy from there would use it as the fleet's.
+            read-only run or in an emergency. On another machine no host would have such a key, and
+            the next deploy from this machine would give it to the fleet.
         switches: whether the run switches services.
         resolves: whether to look up images and models; a change of keys needs neither registry nor
             hub.
@@ -156,15 +156,15 @@ def install() -> None:
 
     _or_exit(lambda: read_files(invocation))
     hooks.before_connecting(plan, lambda state: ready(state, planned=bool(runs)))
-    atexit.register(gc.freeze)  # the last call: Python would collect everything once more, 250 ms
+    atexit.register(gc.freeze)  # called last: Python would collect all objects again, 250 ms
     atexit.register(reported)
 
 
 def ready(state: State, *, planned: bool) -> None:
-    """Make pyinfra's connections bounded and safe, once everything is planned; a planned run
-    follows connections and operations.
+    """Make pyinfra's connections bounded and safe after the planning; a planned run follows
+    connections and operations.
     """
-    # config.py has turned it off: loaded modules stay, and are not checked again.
+    # config.py has turned the collector off: loaded modules stay, and are not checked again.
     gc.freeze()
     gc.enable()
     hooks.quick_operation_order()
@@ -180,7 +180,7 @@ def read_files(invocation: Invocation) -> BaseException | None:
     """Check the user's files before pyinfra reads them.
 
     Returns:
-        Faults of group_data, in a run that continues without it.
+        Faults of group_data, in a run that continues without group_data.
 
     Raises:
         UserError: any other file can't be read.
@@ -229,10 +229,10 @@ def _planless(
     invocation: Invocation,
     fault: BaseException | None,
 ) -> Run:
-    """The planned run; or a run that uses the state stored on the hosts: commands of an emergency
-    need inventory and connections, and no more of the user's files.
+    """The planned run; or, if the plan is broken, a run that uses the state stored on the hosts and
+    needs only the user's inventory and connections.
     """
-    problem = f"registry, hub or a command for a secret gave no answer within {_PATIENCE} s"
+    problem = f"a registry, the hub or a command for a secret did not answer within {_PATIENCE} s"
     remedy = "check the connection, or lock the fleet"
     try:
         if fault is not None:
@@ -288,7 +288,7 @@ def _planned_by_pyinfra(
     if not planned:
         return []
     if not (confirmed or sys.stdin.isatty()):
-        problem = "pyinfra would ask before it changes anything, and nobody can answer"
+        problem = "pyinfra would ask for a confirmation, but there is no terminal for the answer"
         raise refusal("command line", problem, "add --yes, or --dry to only look")
     return [plan(inventory, limit, invocation)]
 

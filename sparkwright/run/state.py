@@ -47,11 +47,11 @@ class HostRun(DesiredHost):
     Attributes:
         address: the host's address for clients.
         findings: findings of preflight.
-        outcomes: name of a service -> its running release, if it differs from the plan.
-        connection: addresses of controller and host, if they see each other directly.
-        left: reason why this run skips the host without a fault; None if it does not.
+        outcomes: name of a service -> the service's running release, if not as planned.
+        connection: addresses of controller and host, if both are directly connected.
+        left: reason why this run skips the host without a fault; None if the host is not skipped.
         plan_known: False in a run without a plan: services are read from the host.
-        cured: findings of preflight that bootstrap cures first; None if bootstrap was not called.
+        cured: findings of preflight that bootstrap fixes first; None if bootstrap was not called.
     """
 
     name: str
@@ -88,7 +88,7 @@ class HostRun(DesiredHost):
 
     @property
     def services(self) -> tuple[service.Service, ...]:
-        """The host's services as they must run."""
+        """Desired services of the host."""
         return self.desired.services
 
     @cached_property
@@ -108,7 +108,7 @@ class HostRun(DesiredHost):
 
     @cached_property
     def address_files(self) -> dict[str, tuple[str, int]]:
-        """Files that its address for all models needs: text and mode, by path."""
+        """Files that the host's address for all models needs: text and mode, by path."""
         if self.proxies is None:
             return {}
         root = self.settings.services_root
@@ -118,7 +118,7 @@ class HostRun(DesiredHost):
 
     @cached_property
     def proxy_files(self) -> dict[str, tuple[str, int]]:
-        """Every file of its proxies: text and mode, by path."""
+        """Every file of the host's proxies: text and mode, by path."""
         return proxies.files_of(self.proxies, self.keys, self.desired.plan)
 
     @cached_property
@@ -156,7 +156,7 @@ class HostRun(DesiredHost):
 
     @property
     def peer_address(self) -> str | None:
-        """Address at which other hosts fetch models and images from it; None behind a jump host."""
+        """Address at which other hosts fetch models and images; None behind a jump host."""
         scheme = "https" if self.peer_certificate else "http"
         for own in self.lan_addresses:
             return f"{scheme}://{at(own, self.settings.peer_port)}"
@@ -171,7 +171,7 @@ class Run:
         peer_keys: keys with which hosts authenticate to each other when they share files.
         dry: whether this run changes nothing.
         everyone: names of all hosts of the inventory.
-        takes_from: content -> host -> hosts from which it fetches the content; None until decided.
+        takes_from: content -> host -> hosts that it fetches the content from; None until decided.
         broken: the plan's mistake, in one line; then nothing is planned, and the run uses the state
             stored on the hosts. None if the plan is valid.
     """
@@ -196,14 +196,14 @@ class Run:
 
 
 def attach(run: Run, hosts: dict[str, Host]) -> None:
-    """Make the run known to its hosts."""
+    """Attach the run to its hosts."""
     for host in hosts.values():
         host.connector_data[_KEY] = run
         host_memory, settings = memory(host), run.hosts[host.name].settings
         host_memory.services_root = settings.services_root
         host_memory.models_root = settings.models_root
         host_memory.break_lock = settings.break_lock
-        # Changes of a user's role happen under the same lock.
+        # Roles of the user make changes under the same lock.
         host_memory.guard = partial(locks.take, host)
 
 

@@ -25,7 +25,7 @@ def door_of(
     everyone: Everyone,
     socket: str,
 ) -> Door | None:
-    """The document of a host's address for all models; None for a host without one.
+    """The document of a host's address for all models; None for a host without an address.
 
     Args:
         pools: pools of all hosts.
@@ -57,7 +57,7 @@ def kind_of(service: ServicePlan) -> str:
 
 
 def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> Iterator[Finding]:
-    """Faults of addresses for all models, and of rights and limits of keys.
+    """Faults of addresses for all models, and of keys' rights and limits.
 
     Args:
         planned: hosts that can be planned; a check that needs all hosts runs only if none is

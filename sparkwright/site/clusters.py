@@ -91,7 +91,7 @@ def left_out(hosts: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]) ->
 
 
 def fabric_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Missing hosts, and hosts with other settings; each once.
+    """Missing hosts and hosts with other settings, each host once.
 
     Args:
         everyone: data of every host of the inventory, which may be invalid.

@@ -37,7 +37,7 @@ def rendered(
     """Render every service of a host.
 
     Args:
-        others: its services that other hosts serve too, behind one address.
+        others: services that other hosts serve too, behind one address.
     """
     return tuple(
         render_service(plan, service, resolution, others=service.name in others)
@@ -50,7 +50,7 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
     secrets = {}
     for service in plan.services:
         home = service_home(plan, service)
-        # Behind a proxy no client's key is the engine's: client keys change without a restart.
+        # Behind a proxy the engine has its own key, so that client keys change without a restart.
         key = keys.engine if service.proxy else keys.default
         variable = engine(service.engine).key_variable
         secrets[f"{home}/secrets.env"] = Secret(f"{variable}={key.value}\n")
@@ -59,7 +59,7 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
                 secrets[f"{home}/secrets/{own.name}"] = secret_text
         if service.rank:
             secret = Secret(f"{KEY}={keys.ranks[service.rank.cluster].value}\n")
-            # A follower answers nobody: it does not have the engine's key.
+            # A follower answers no clients, and does not have the engine's key.
             name = "secrets" if service.follower else "ranks"
             secrets[f"{home}/{name}.env"] = secret
     return secrets
@@ -87,13 +87,13 @@ class DesiredHost:
     """The desired state of a host in a run.
 
     Attributes:
-        violations: rules that its plan violates without stopping: warnings, and silenced
-            violations.
+        violations: rules that the host's plan violates without stopping the run: warnings, and
+            silenced violations.
         keys: its API keys.
         token: token for gated models; None without a token.
         accounts: registry -> ``user:password``.
-        proxies: its proxies; None without any.
-        peer_certificate: certificate with which it serves other hosts; None for plain HTTP.
+        proxies: the host's proxies; None without proxies.
+        peer_certificate: certificate with which the host serves other hosts; None for plain HTTP.
     """
 
     desired: Desired
@@ -106,7 +106,7 @@ class DesiredHost:
 
     @cached_property
     def secrets(self) -> dict[str, Secret]:
-        """Texts of the files with its services' keys, by path."""
+        """Texts of the files with the keys of the host's services, by path."""
         return secrets_of(self.desired.plan, self.keys)
 
     @property
@@ -138,9 +138,9 @@ def desired_fleet(
     Args:
         everyone: data of every host of the inventory, in a limited run, too.
         more: earlier problems.
-        others: the inventory's hosts outside the run. They are planned if the run has an address
-            for all models, which serves their models, too.
-        dry: whether nothing is written: missing keys and certificates are made for this run alone.
+        others: the inventory's hosts outside the run. These hosts are planned if the run has an
+            address for all models, which serves their models, too.
+        dry: whether no file is written: missing keys and certificates are made only for this run.
         resolves: whether releases are rendered with answers of registry and hub; otherwise only
             proxies and keys are known.
         commands: whether commands of services' secrets run.

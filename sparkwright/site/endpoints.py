@@ -31,13 +31,13 @@ class Key:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def file(self) -> str | None:
-        """The file with the key, if it is in a file."""
+        """The file with the key; None if a command prints the key."""
         return self.source if isinstance(self.source, str) else None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def command(self) -> tuple[str, ...] | None:
-        """The command that prints the key, if a command does."""
+        """The command that prints the key; None if a file has the key."""
         return None if isinstance(self.source, str) else self.source
 
 
@@ -56,12 +56,12 @@ class ServedName:
 
     @property
     def thinking(self) -> bool | None:
-        """Whether the model thinks first; None leaves it to the client."""
+        """Whether the model thinks first; None leaves the choice to the client."""
         return self.advice.thinking if self.advice else None
 
     @property
     def summary(self) -> str:
-        """The advice and its source, on a line for the user."""
+        """The advice and its source, in one line."""
         return f"{self.sampling} ({self.advice.source})" if self.advice else self.sampling
 
     @property
@@ -91,11 +91,11 @@ class Endpoint:
         model: repository of the model that answers to every name.
         context: tokens of prompt and answer together; None if unknown.
         images, tools, reasoning: supported features of requests.
-        kinds: kinds of requests that it answers, each with its route.
-        chats: whether it answers chats.
+        kinds: kinds of requests that the service answers, each with its route.
+        chats: whether the service answers chats.
         ca: absolute path on the controller of the CA that verifies https; None for public CAs,
             which every client trusts, and for http.
-        shared: whether its address serves all models.
+        shared: whether the endpoint's address serves all models.
     """
 
     host: str
@@ -131,15 +131,15 @@ class Endpoint:
         # Engines refuse a request whose prompt and max_tokens are longer than the context, so a
         # client that always asks for the most must leave room. An eighth is the share in the 35B
         # card's repository for OpenClaw (32768 of 262144, AEON-7/Qwen3.6-NVFP4-DFlash,
-        # docs/openclaw.md). The least is 2048: with fewer, reasoning uses up the answer (that
-        # model's card, 'Recommended sampling parameters').
+        # docs/openclaw.md). The minimum is 2048 tokens: with fewer tokens, reasoning uses up the
+        # answer (that model's card, 'Recommended sampling parameters').
         if self.context is None:
             return None
         return max(self.context // 8, min(2048, self.context // 2))
 
     @property
     def max_input(self) -> int | None:
-        """Longest prompt in tokens beside the longest answer."""
+        """Longest prompt in tokens, if the answer has its greatest length."""
         return self.context - self.max_output if self.context and self.max_output else None
 
 
@@ -164,7 +164,8 @@ def endpoint_of(
         context=limits.context or body.context,
         images="image" in body.capabilities,
         tools=limits.tools is not None,
-        # Without a parser reasoning comes as text: a client that expects it separately finds none.
+        # Without a parser reasoning comes as text: a client that expects reasoning in its own field
+        # gets an empty field.
         reasoning="thinking" in body.capabilities and limits.reasoning,
         kinds=kinds,
         chats="chat" in kinds,

@@ -1,6 +1,6 @@
 """The plan of all hosts together: settings, catalogs, plans and rules; every problem at once.
 
-Services that name a model's repository get their recipes before anything else is planned.
+Services that name a model's repository get their recipes before all other planning.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,8 +30,8 @@ from sparkwright.site.service_files import with_files
 from sparkwright.tls import host_certificates
 
 _MESSAGES = Messages(__file__)
-#: The key is a model's, with whether GGUF files are served of it: the same repository may have
-#: other files.
+#: The key is a model, and whether the service runs its GGUF files: a repository may have other
+#: files as well.
 _Wanted = dict[tuple[str, bool], tuple["ReadHost", ModelReference]]
 _Answers = Mapping[tuple[str, bool], ResolvedModel | UserError]
 _LockOf = Callable[[str], Lock | None]
@@ -42,7 +42,7 @@ class ReadHost:
     """A host's settings and catalog, with a recipe for each of its services.
 
     Attributes:
-        derivations: service -> sources of its recipe's values.
+        derivations: service -> sources of the values in the service's recipe.
         resolved_models: models from the hub, or from the lock with facts of their files.
     """
 
@@ -60,7 +60,7 @@ def with_recipes(
 
     Args:
         problems: collection to which the obstacles are added.
-        lock_of: function that reads a lock by its path; without a lock, the hub is asked.
+        lock_of: function that reads a lock by its path; without a lock, the hub is queried.
     """
     wanted: _Wanted = {}
     for host in hosts:
@@ -75,7 +75,7 @@ def with_recipes(
 
 
 def named_gpu(given: inventory.HostInput, settings: HostSettings) -> Gpu | None:
-    """The GPU by the setting ``gpu``, else by the host's group; `init` writes both from the hosts'
+    """The GPU by the setting ``gpu``, or by the host's group; `init` writes both from the hosts'
     answers.
     """
     if settings.gpu:
@@ -129,7 +129,9 @@ def _reference(host: ReadHost, name: str) -> ModelReference:
 
 
 def _room(host: ReadHost, service: ServiceSettings) -> str:
-    """Memory for a service that names a model: its part of the card, among all such services."""
+    """Memory for a service that names a model: an equal part of the card for each of these
+    services.
+    """
     if (gpu := _gpu(host)) is None:
         return ""
     settings, pool, reserve = host.settings, gpu.vram_gib, 0.0
@@ -174,7 +176,7 @@ def _known(wanted: _Wanted, lock_of: _LockOf) -> _Answers:
             pins = (lock and lock.registries) or {}
             addresses = sorted(settings.registries.values())
             try:
-                # 4 ms, only for runs with services that name a model.
+                # The import takes 4 ms, and only services that name a model need it.
                 from sparkwright.recipes.advice import look_up
 
                 resolved = job.result()
@@ -192,7 +194,7 @@ def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
 
 
 def _revision(lock: Lock | None, model: ModelReference) -> str:
-    """The commit of a pin without facts, else the revision."""
+    """The commit of a pin without facts, or the revision if there is no pin."""
     pin = lock and (lock.models.get(model.key) or lock.models.get(model.whole))
     return pin.commit if pin else model.revision
 
@@ -263,11 +265,12 @@ def _engine(
 ) -> tuple[str, str]:
     """Name of the engine that serves a model, and the reason."""
     if service.engine or service.image:
-        return service.engine or DEFAULT, "the service's own"
+        return service.engine or DEFAULT, "the service's setting"
     form = form_of(resolved.facts) if isinstance(resolved, ResolvedModel) else None
     first, *others = serving(form)
     also = " or ".join(f"{engine(name).title} (engine: {name})" for name in others)
-    return first, f"the first that serves {form or 'this format'}" + (also and f"; or {also}")
+    why = f"the first engine that serves {form or 'this format'}"
+    return first, why + (also and f"; or {also}")
 
 
 def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
@@ -279,8 +282,9 @@ def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
 
 
 def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
-    """Mistake of a service with an unknown engine or image, or an engine that is not the
-    image's."""
+    """Mistake of a service with an unknown engine or image, or with an engine other than the
+    image's.
+    """
     message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
     if service.engine and service.engine not in ENGINES:
         message, setting, name, names = "no-engine", "engine", service.engine, [*ENGINES]
@@ -290,7 +294,8 @@ def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, whe
     return _MESSAGES.mistake(message, f"{where}.{setting}", host.given.name, name=name, **facts)
 
 
-#: Best first; a failing recipe, or a replaced recipe, is only for services that name it.
+#: Statuses, the best first. A failing or superseded recipe is only for services that name the
+#: recipe.
 _RANKS = ("recommended", "works", "expected")
 
 
@@ -308,8 +313,8 @@ def recipe_for(
     catalog's claim, the least memory, a drafter that makes the model faster, and the name decide.
 
     Args:
-        choice: the required quantization or file of its body, if the repository has several.
-        program: the engine that must serve it; None for any.
+        choice: the required quantization or file of the body, if the repository has several.
+        program: the required engine; None for any engine.
     """
 
     def order(recipe: Recipe) -> tuple[float, int, float, bool, str]:
@@ -351,12 +356,12 @@ class PlannedHost:
 
     @property
     def address(self) -> str:
-        """Address at which other hosts reach it."""
+        """Address at which other hosts reach this host."""
         return inventory.lan_address(self.plan.host, self.data)
 
     @cached_property
     def violations(self) -> tuple[Finding, ...]:
-        """Rules that it violates."""
+        """Rules that the plan violates."""
         findings = check_host(self.plan, self.catalog, assumed_hardware(self.plan))
         in_clear = host_certificates.address_in_clear(self.plan.host, self.plan.settings)
         return (*findings, *in_clear, *self.login)
@@ -364,13 +369,13 @@ class PlannedHost:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Planned hosts by name, and the obstacles to planning the others."""
+    """Planned hosts by name, and the obstacles to planning all other hosts."""
 
     hosts: dict[str, PlannedHost]
     problems: tuple[Finding, ...]
 
     def or_raise(self) -> dict[str, PlannedHost]:
-        """The hosts, if none has a mistake."""
+        """Return the hosts, or raise all mistakes."""
         Problems(self.problems).stop()
         return self.hosts
 
@@ -387,7 +392,7 @@ def plan_fleet(inputs: Iterable[inventory.HostInput], *, anew: bool = False) -> 
     """Plan every host; a host's problem does not hide another host's problems.
 
     Args:
-        anew: whether to ask the hub for models that services name, although the lock has them.
+        anew: whether to query the hub for models that services name, although the lock has them.
     """
     read: list[ReadHost] = []
     problems = Problems()
@@ -400,7 +405,7 @@ def plan_fleet(inputs: Iterable[inventory.HostInput], *, anew: bool = False) -> 
                 catalogs[directories] = load_catalog(places.catalogs(directories))
             read.append(ReadHost(host, settings, catalogs[directories]))
     hosts: dict[str, PlannedHost] = {}
-    # Reads each lock once, by its path; no lock if everything is resolved again.
+    # Read each lock once, by its path; read no lock to resolve all references again.
     lock_of = cache(lambda path: None if anew else read_lock(Path(path)))
     for recipe in with_recipes(read, problems, lock_of):
         given = recipe.given

@@ -1,4 +1,5 @@
-"""Validate a fleet before any file is made or server is asked, and resolve its tags and revisions.
+"""Validate a fleet before any file is made or any server is queried, and resolve tags and
+revisions.
 
 Tags and revisions come from the lock, or from registries and hubs. `check` and a deploy report the
 same findings.
@@ -113,7 +114,7 @@ def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:
 def _text(value: Any) -> str:
     try:
         return str(value)
-    except RecursionError:  # lists within lists, which is a separate mistake
+    except RecursionError:  # nested lists are a separate mistake
         return "too deep"
 
 
@@ -131,7 +132,7 @@ def _shared_addresses(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Fin
 
 
 def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
-    """Ask registries, hubs and git repositories for everything that the plans name."""
+    """Query registries, hubs and git repositories for all references in the plans."""
     resolution = Resolution(images={}, models={})
     groups: dict[secrets.Source | None, list[PlannedHost]] = {}
     for host in hosts.values():
@@ -155,7 +156,7 @@ def locks(hosts: Mapping[str, PlannedHost]) -> dict[str, Lock | None]:
 
 
 def by_locks(hosts: Mapping[str, PlannedHost]) -> Iterator[tuple[str, Callable[[], Resolution]]]:
-    """Each locked host, and the resolver of its references by its lock.
+    """Each locked host, and a function that resolves the host's references by the lock.
 
     The resolver raises UserError for unlocked references, and for patches of another image.
     """
@@ -167,10 +168,10 @@ def by_locks(hosts: Mapping[str, PlannedHost]) -> Iterator[tuple[str, Callable[[
 
 
 def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
-    """Resolve all tags and revisions; for locked hosts, no registry or hub is asked.
+    """Resolve all tags and revisions; for locked hosts, no registry or hub is queried.
 
     Raises:
-        UserError: names everything that is not locked, could not be resolved, or is known to be
+        UserError: names each reference that is not locked, could not be resolved, or is known to be
             bad.
     """
     resolution = Resolution(images={}, models={})
@@ -212,7 +213,7 @@ def with_geometry(
 
 
 def with_locked_geometry(hosts: Mapping[str, PlannedHost]) -> dict[str, PlannedHost]:
-    """The hosts with the facts in their locks, as far as everything of a host is locked."""
+    """The hosts, with the facts of their locks if all references of a host are locked."""
     planned_hosts = dict(hosts)
     for name, resolved in by_locks(hosts):
         with suppress(UserError):  # `lock --check` reports an incomplete lock

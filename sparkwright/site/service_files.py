@@ -1,4 +1,4 @@
-"""Files of services: read on the controller, judged and tried before a host is touched."""
+"""Files of services: read, checked and tried on the controller before a host is changed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -74,7 +74,7 @@ def _misplaced(service: ServicePlan, listed: Sequence[tuple[File, str]]) -> Iter
     """Files at a path of another file, a mount or the engine's program.
 
     Args:
-        listed: files of recipe and settings, with where each is written.
+        listed: files of recipe and settings, each with the place of its entry.
     """
     container = service.container
     taken = {model.mount: f"weights of {model.repository}" for model in service.models}

@@ -33,10 +33,10 @@ def width() -> int | None:
 
 
 def fitted(text: str, columns: int | None = None) -> str:
-    """Text with every line that is too long broken at spaces; a word is never broken.
+    """Text with long lines broken at spaces; a word is never broken.
 
     Args:
-        columns: width instead of the terminal's.
+        columns: width, instead of the terminal's width.
     """
     columns = columns or width()
     if columns is None:
@@ -49,7 +49,7 @@ def _broken(line: str, columns: int) -> list[str]:
     if len(bare) <= columns:
         return [line]
     begins = _BEGINNING.match(bare)
-    assert begins is not None, "it matches nothing, too"
+    assert begins is not None, "the pattern matches an empty text, too"
     return textwrap.wrap(
         line,
         columns,
@@ -64,10 +64,10 @@ def _broken(line: str, columns: int) -> list[str]:
 def folded(
     each: Iterable[tuple[str, _Seen]], same: Callable[[_Seen], Hashable] = repr
 ) -> list[tuple[list[str], _Seen]]:
-    """Merge equal hosts: their names, with the value of the first.
+    """Merge hosts with equal values: their names, with the first host's value.
 
     Args:
-        same: the part that must be equal; all of it by default.
+        same: function that returns the part that must be equal; by default the whole value.
     """
     groups: dict[Hashable, tuple[list[str], _Seen]] = {}
     for host, seen in each:

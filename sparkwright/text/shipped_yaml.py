@@ -6,7 +6,7 @@ from typing import Any
 
 def read(path: Path) -> Any:
     """Data of a YAML file that ships with sparkwright."""
-    import yaml  # many runs do not need it
+    import yaml  # many runs do not need YAML
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(path.read_text(encoding="utf-8"), loader)

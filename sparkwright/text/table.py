@@ -11,8 +11,8 @@ _GAP = 2
 
 
 def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
-    """Rows as lines, each column as wide as its widest cell; control characters of hosts are
-    visible.
+    """Rows as lines, each column as wide as its widest cell; control characters from hosts are
+    escaped.
 
     If the terminal is too narrow for a row, its cells continue below; if it is too narrow for the
     longest words side by side, each row is a paragraph. Piped rows stay one line each.
@@ -28,7 +28,8 @@ def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
     room = width() or needed
     if needed <= room and all("".join(row).isascii() for row in cells):
         return [(" " * _GAP).join(map(str.ljust, row, whole)).rstrip() for row in cells]
-    # 40 ms, only if a row continues below, or a character may be two columns wide.
+    # The import takes 40 ms. It is needed only if a row continues below, or a character may be two
+    # columns wide.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

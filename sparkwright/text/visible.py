@@ -2,12 +2,12 @@
 
 A host's text may contain escape sequences (which move the cursor, set the window's title, write to
 the clipboard), a carriage return that hides the text before it, or marks that turn the direction of
-a line. Each of them is shown as its escape: ``\\x1b``, ``\\u202e``.
+a line. Each of these characters is shown as its escape: ``\\x1b``, ``\\u202e``.
 """
 
 import re
 
-#: Unicode's control and format characters, its separators of lines and paragraphs, halves of
+#: Unicode's control and format characters, Unicode's separators of lines and paragraphs, halves of
 #: surrogate pairs, which can't be sent to a terminal, and invisible letters.
 _CLASS = (
     r"\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
@@ -61,7 +61,7 @@ def visible_text(text: str) -> str:
 
 
 def visible_prose(text: str) -> str:
-    """Text of a model's answer: tabs and joiners of letters are part of it."""
+    """Text of a model's answer: tabs and joiners of letters are part of the text."""
     parts = _PROSE.split(text)
     parts[::2] = map(visible_text, parts[::2])
     return "".join(parts)

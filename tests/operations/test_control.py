@@ -62,7 +62,10 @@ def test_phases_of_a_boot_are_shown_during_the_wait(
 def test_only_a_stop_continues_beside_a_run_that_may_have_died() -> None:
     ran, message = _controlled(lock=busy)
     assert (ran.well, message) == (True, [DONE])
-    assert ran.host.lines[0] == "ann@laptop (for 3 min) is at work on this host: not waited for"
+    assert (
+        ran.host.lines[0]
+        == "ann@laptop (for 3 min) is at work on this host: continuing without the lock"
+    )
     assert ran.memory.locked is None  # the other run keeps its lock
     for action in ("start", RESTART):
         ran, message = _controlled(replace(REQUEST, action=action), lock=busy)

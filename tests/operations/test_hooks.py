@@ -213,7 +213,7 @@ def test_an_unreachable_host_is_recorded_with_a_remedy() -> None:
         connect_all(state)
     failure = memory(state.inventory.get_host("spark-1")).failure or ""
     assert failure.startswith("not reached: ")
-    assert failure.endswith("(check that it is on, 'ssh spark-1', and its ssh_ settings)")
+    assert failure.endswith("(check that the host is on, 'ssh spark-1', and its ssh_ settings)")
 
 
 def test_connections_count_executions_and_their_end_releases_the_lock() -> None:
@@ -248,7 +248,7 @@ def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
     with on(host):
         hooks.leave_out(host)
         disconnect_all(state)
-    assert memory(host).failure == "a fact failed: pyinfra's own lines name it"
+    assert memory(host).failure == "a fact failed: pyinfra's log names the fact"
     assert memory(host_of(state, "b")).failure is None
 
 
@@ -314,14 +314,14 @@ def test_an_unusable_key_fails_its_hosts_alone(tmp_path: Path) -> None:
         assert arguments in message
         assert "sesame" not in message
         # The key's remedy does not claim that the host is off.
-        assert "check that it is on" not in message
+        assert "check that the host is on" not in message
 
 
 @pytest.mark.usefixtures("_hooked")
 def test_any_exception_of_a_connection_fails_its_host_alone() -> None:
     result = failures(unknown={"ssh_paramiko_connect_kwargs": {"nonsense": 1}})
     assert str(result["unknown"]).startswith("not reached: TypeError: ")
-    assert "check that it is on" in str(result["unknown"])
+    assert "check that the host is on" in str(result["unknown"])
 
 
 def test_a_terminal_prompts_for_the_passphrase(

@@ -113,7 +113,7 @@ def test_the_first_run_at_a_broken_lock_gets_the_lock() -> None:
 
 def test_a_host_changed_since_its_observation_is_left_alone() -> None:
     host = _host(LockAnswer(True, last="t9"), last_lock="t8")
-    with pytest.raises(HostError, match="somebody else changed this host since it was"):
+    with pytest.raises(HostError, match="another run changed this host since its"):
         take(host)
     # This run has taken the lock over, and releases it with the connection.
     assert host.memory.locked == ROOT

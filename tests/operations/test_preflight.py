@@ -109,7 +109,7 @@ def test_an_earlier_switch_is_waited_for() -> None:
     assert host.programs == ["observe", "jobs", "observe"]
     assert host.request("jobs")["start"] == []
     assert host.lines == [
-        "a switch that was begun before is still under way: waiting for its end"
+        "an earlier switch is still under way: waiting for its end"
     ]  # fmt: skip
 
 

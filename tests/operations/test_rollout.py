@@ -259,7 +259,7 @@ def test_a_release_that_was_good_here_is_watched_for_a_short_time() -> None:
     """The run reports the short time; a release that was never proved here is unknown."""
     proved = (_went(OLDER, OLD), _went(OLD, "now"))
     for history, seconds, reason in (
-        (proved, 10.0, ", good here before: watched for 10 s"),
+        (proved, 10.0, ", the release was good here before: watched for 10 s"),
         ((_went(OLD, "now"),), 75.0, ""),
         ((_went(OLDER, OLD, "reverted"), _went(OLD, "now")), 75.0, ""),
     ):

@@ -142,7 +142,7 @@ def test_a_switch_waits_for_its_turn_and_reports_its_result() -> None:
 
 def test_no_service_is_switched_back_to_its_running_release() -> None:
     ran = run(_host(), services.switched_back, list)
-    assert (ran.commands, ran.host.noops) == ([], ["every service runs that release"])
+    assert (ran.commands, ran.host.noops) == ([], ["every service already runs this release"])
 
 
 @pytest.mark.parametrize("number", [0, 2, 99])

@@ -69,8 +69,8 @@ def test_a_jump_host_or_tunnel_is_reported_instead_of_an_outside_test(
     ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", 1)], execute=True)
     assert ran.memory.failure is None
     assert host.lines == [
-        "chat was not asked from outside: this machine reaches the host through a tunnel or another"
-        " host"
+        "chat was not tested from outside: this machine reaches the host through a tunnel or "
+        "another host"
     ]
 
 
@@ -103,4 +103,4 @@ def test_a_host_reached_by_ipv6_is_asked_at_its_listening_address(
     host = fake(seen, check={"chat": WELL})
     entrance = Entrance("chat", bind, port)
     run(host, smoke.answers, (CHAT,), entrances=[entrance], execute=True)
-    assert any(f"{asked}:{port} does not answer here" in line for line in host.lines)
+    assert any(f"{asked}:{port} does not answer this machine" in line for line in host.lines)

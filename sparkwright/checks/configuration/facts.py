@@ -21,7 +21,7 @@ class Hardware:
         compute_cap: None if unknown.
         memory_gib: MemTotal.
         vram_gib: memory of the GPU itself; None on unified memory.
-        architecture: its name in registries (``arm64``); None if unknown.
+        architecture: name in registries (``arm64``); None if unknown.
         gpus: number of GPUs; None if unknown.
     """
 
@@ -43,11 +43,11 @@ class Hardware:
 
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
-    """Return the hardware of a host's own GPU as its settings name it, else the hardware that its
-    recipes need. This assumption reveals most mistakes before the host is reachable.
+    """Return the hardware by the GPU in the host's settings; without this setting, the hardware
+    that the host's recipes need. The rules find most mistakes with it before the host is reachable.
     """
     each = [set(service.recipe.needs.compute_caps) for service in plan.services]
-    caps = set.intersection(*each) if each else set()  # one GPU serves all services
+    caps = set.intersection(*each) if each else set()  # one GPU runs all services
     vram = [
         service.recipe.needs.vram_gib for service in plan.services if service.recipe.needs.vram_gib
     ]
@@ -79,7 +79,7 @@ class Context(Configuration):
         return self.service.recipe
 
     def defaulted(self, facts: Iterable[str]) -> str:
-        """Return the unset keys among these, with their effective values, to end a sentence."""
+        """Return the end of a sentence: the unset keys among these, with their default values."""
         names = [fact.removeprefix("argument.") for fact in facts if fact.startswith("argument.")]
         texts = [
             f"{name} is not set, and its default is {self.defaults[name]}"

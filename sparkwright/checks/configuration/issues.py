@@ -12,9 +12,7 @@ from sparkwright.findings.finding import Severity
 
 @check("known-issue")
 def known_issues(context: Context) -> Iterator[Symptom]:
-    """Return the known issues that apply to the service: of its image, base image, body and
-    drafter.
-    """
+    """Return the known issues of image, base image, body and drafter that apply to the service."""
     image, tag = context.image, context.service.image.tag
     issues = [(issue, tag) for issue in (*image.issues, *context.body.issues)]
     if image.build:

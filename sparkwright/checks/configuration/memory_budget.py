@@ -1,6 +1,6 @@
 """Memory for weights, KV caches and the rest of a host, and whether the memory is enough.
 
-A Spark has one pool for CPU and GPU: every service's share, sidecars and the system come out of it.
+A Spark has one pool for CPU and GPU: services, sidecars and the system share this pool.
 A dedicated card belongs to one service. ``shm_size`` is only a limit, which Docker ignores under
 ``ipc: host``, so it is not counted.
 """
@@ -15,7 +15,7 @@ from sparkwright.host.lib.records import dataclass
 from sparkwright.plan.plan import HostPlan
 from sparkwright.text.sizes import GIB
 
-#: GiB by which a sum of shares may be off.
+#: Rounding error of a sum of shares, in GiB.
 _ROUNDED_GIB = 0.01
 
 
@@ -45,8 +45,7 @@ def budget(context: Context) -> Budget:
     share takes as much as its weights and sequences need.
     """
     pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
-    # Hosts of a cluster share the model; each host is judged for its own part: the smallest
-    # decides.
+    # Hosts of a cluster share the model: the budget is for one host's part of it.
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
     placed = {} if context.unified else context.effective
     weights = context.engine.weights_gib(context.body, placed)
@@ -99,9 +98,9 @@ def _unified(context: Context) -> Iterator[Symptom]:
 
 @check("card-memory")
 def _card(context: Context) -> Iterator[Symptom]:
-    """Check services that share one card; a service alone is checked elsewhere."""
+    """Check services that share one card; ``kv-cache`` checks a service alone."""
     plan, total = context.plan, context.hardware.vram_gib
-    # Without a card's name, its memory is taken from the recipes' needs.
+    # Without a card's name, the recipes' needs replace the card's memory.
     stated = context.hardware.gpus or (plan.gpu and plan.gpu.vram_gib)
     if not stated or total is None or context.service is not plan.services[0]:
         return  # reported once per host

@@ -10,7 +10,7 @@ from sparkwright.plan.plan import HostPlan
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the memory, in GiB; ``mark`` draws it in a bar of characters."""
+    """A part of the memory, in GiB; ``mark`` is the part's character in a bar."""
 
     mark: str
     name: str

@@ -13,7 +13,7 @@ from sparkwright.plan.patches import files_of
 from sparkwright.resolve import hub, pickles
 from sparkwright.text.sizes import GIB
 
-#: Variables that hold secrets, and their setting. The engine's own variable comes before them.
+#: Variables that hold secrets -> settings of the secrets. The engine's own variable comes first.
 _SECRETS = {
     "HF_TOKEN": "hub_token_file, or HF_TOKEN",
     "HUGGING_FACE_HUB_TOKEN": "hub_token_file, or HF_TOKEN",
@@ -145,7 +145,7 @@ def _absent_file(context: Context) -> Iterator[Symptom]:
     mounts = {f"{model.mount}/": model for model in service.models}
     for name in sorted(context.engine.file_arguments(code=True) & context.written.keys()):
         path = str(context.written[name])
-        # Any other value is the name or the text of a template.
+        # A value that is not a path is the name or the text of a template.
         is_path = "/" in path or path.endswith((".jinja", ".jinja2", ".j2", ".py", ".json"))
         if not is_path or {*"{}\n"} & {*path} or path in there:
             continue
@@ -193,8 +193,7 @@ def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
     if context.recipe.tag or tag == newest or tag not in tags:
         return
     day, last = tags[tag].date, tags[newest].date
-    # The tag is neither the rollback tag that the card names, nor the rollback tag of this tag's
-    # card.
+    # The newest tag's rollback tag, and the rollback tag before it, are not reported.
     back = tags[newest].rollback
     named = (back, tags[back].rollback if back in tags else None)
     if tag not in named and day and last and day < last:

@@ -1,6 +1,6 @@
 """Static addresses of a host's rails, by netplan: desired files and obstacles.
 
-The file has the same shape as the files of eugr/spark-vllm-docker and sparkrun.
+The netplan file has the same shape as the files of eugr/spark-vllm-docker and sparkrun.
 """
 
 from collections.abc import Iterator

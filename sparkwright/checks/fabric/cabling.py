@@ -63,7 +63,7 @@ def shape_of(states: Mapping[str, FabricState]) -> str | None:
     """pair, ring or switch, as the hosts are cabled; None if unknown.
 
     A device that sees two hosts is connected to a switch. Hosts are also connected to a switch if
-    more of them see each other than their cables allow.
+    more hosts see each other than their cables allow.
     """
     reached: defaultdict[str, set[str]] = defaultdict(set)
     cages = set()

@@ -61,8 +61,8 @@ class FabricLook:
     """A host's part of the fabric.
 
     Attributes:
-        image: image of its service; None without a service.
-        cluster: hosts of its cluster on ConnectX-7; empty without a cluster.
+        image: image of the host's service; None without a service.
+        cluster: hosts of the host's cluster on ConnectX-7; empty without a cluster.
         addresses: ``fabric_addresses`` that name the host.
     """
 

@@ -15,12 +15,12 @@ from sparkwright.text.sizes import GIB
 #: Unpacked bytes of an image per byte pulled: 9 GB and 22 GB by the card of
 #: vllm-spark-omni-q36, 21.4 GB and 50.6 GB by the repository of aeon-vllm-ultimate (2026-08-17).
 UNPACKED_RATIO = 2.5
-#: Part of the memory that nvidia-smi lists that CUDA sees: 31.4 of 31.84 GiB (club-3090#1087).
+#: Share of nvidia-smi's total memory that CUDA can use: 31.4 of 31.84 GiB (club-3090#1087).
 CUDA_PART = 31.4 / 31.84
 
 
 def hardware_of(host: HostFacts) -> Hardware:
-    """The hardware, as observed."""
+    """Hardware of an observed host."""
     # Of several GPUs, count only the GPUs that services get.
     gpus = [gpu for service in host.plan.services for gpu in given(host.gpus, service)]
     vram = max((gpu.memory_mib or 0 for gpu in gpus), default=0) / 1024 * CUDA_PART
@@ -44,7 +44,7 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
     needed = max(needs.values()) if unified else host.plan.largest(needs)
     if total < needed:
         yield Symptom(total=total, needed=needed, names=", ".join(needs))
-    # Memory of running sparkwright services is already counted as theirs.
+    # Running sparkwright services already hold the memory that they need.
     elif not any(host.serves(service.name) for service in services):
         yield from _available(host, needed, unified=unified)
         yield from _held(host)
@@ -70,8 +70,8 @@ def _held(host: HostFacts) -> Iterator[Symptom]:
 
 
 def _needs(services: list[Context], total: float) -> tuple[dict[str, float], bool]:
-    """Return the GiB that each service takes of a pool, and whether an engine takes its need
-    instead of a share.
+    """Return the GiB that each service takes of a pool, and whether an engine without a share takes
+    as much as it needs.
     """
     shares = {context.service.name: context.limits.share for context in services}
     needs = {

@@ -43,7 +43,7 @@ def _fault(observed: Observation, least: int) -> str:
     """Return the case of the check: absent, silent, old, or None."""
     if not observed.docker_found:
         return "absent"
-    if observed.sudo is not None:  # Docker was not queried
+    if observed.sudo is not None:  # Docker was not queried, so nothing is judged
         return ""
     if observed.docker is None:
         return "silent"

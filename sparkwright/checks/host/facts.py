@@ -28,7 +28,7 @@ class HostFacts:
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """GPUs that nvidia-smi lists; empty if it fails."""
+        """GPUs that nvidia-smi lists; empty if nvidia-smi fails."""
         return self.observed.gpu.gpus
 
     def serves(self, service: str) -> bool:

@@ -76,7 +76,7 @@ def _gpus(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
         judged = (f"{_named(gpu)}{'' if gpu in fitting else ' does not fit'}" for gpu in own)
         yield Symptom(
             "gpu-mixed",
-            # A service that runs on such a box already is taken over.
+            # A service that already runs on these GPUs only gets a warning.
             severity=Severity.WARNING if host.serves(service.name) else None,
             observed=", ".join(judged),
             service_plan=service,
@@ -96,7 +96,7 @@ def _gpus(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
 
 
 def _fits(gpu: Gpu, compute_caps: Sequence[str], vram_gib: float | None) -> bool:
-    # A GPU without its own memory needs no check of it.
+    # A GPU with unified memory has no memory of its own to check.
     enough = unified(gpu.compute_cap) or _gib(gpu) >= (vram_gib or 0)
     return gpu.compute_cap in compute_caps and enough
 
@@ -116,7 +116,7 @@ def symptoms(
 
     Args:
         compute_caps: accepted compute capabilities, e.g. ``12.1``.
-        vram_gib: required dedicated memory of the card; None if it needs none.
+        vram_gib: required dedicated memory of the card; None if no dedicated memory is needed.
         facts: facts for the messages: ``user``, the recipe that needs the GPU, and ``others``,
             recipes that run on these GPUs, if any.
     """

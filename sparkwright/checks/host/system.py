@@ -52,8 +52,8 @@ def _directories(host: HostFacts) -> Iterator[Symptom]:
 
 @check("no-rank")
 def _former_replicas(host: HostFacts) -> Iterator[Symptom]:
-    """Followers whose host serves the same service alone: no program on this host would query the
-    head.
+    """Followers whose host serves the same service without ranks: no program on this host would
+    query the head.
     """
     for service in host.plan.services:
         state = host.observed.services.get(service.name)

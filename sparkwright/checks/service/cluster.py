@@ -90,7 +90,7 @@ def _on_each(cluster: Cluster, observed: str) -> Iterator[Symptom]:
         yield Symptom(host=host, service=name, observed=observed)
 
 
-#: Judgements between hosts that serve together.
+#: Checks of hosts that serve together.
 BETWEEN_HOSTS = [
     Judgement[Mapping[str, Facts]](("ranks-differ",), _differing),
     Judgement[Mapping[str, Facts]](("ranks-memory",), _short_of_memory),

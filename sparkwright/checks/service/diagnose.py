@@ -60,7 +60,7 @@ def watch_findings(name: str, report: WatchReport | None, now: float) -> list[Fi
 
 def finding(name: str, symptom: Symptom) -> Finding:
     """The finding of a symptom on a host."""
-    # A watch that is newer than this table may know more.
+    # A newer watch may report findings that this table lacks.
     unknown = Check(symptom.check, Severity.WARNING, reason="", source="the watch on the host")
     return CHECKS.texts.get(symptom.check, unknown).finding(symptom).on(name)
 

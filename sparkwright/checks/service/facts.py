@@ -98,7 +98,7 @@ class Serving:
 
     @property
     def arguments(self) -> dict[str, str]:
-        """Arguments of its container's command line."""
+        """Arguments on the command line of the service's container."""
         parts = self.seen.container.command if self.seen.container else ()
         return {name: " ".join(values) for name, values in read_words(parts).items()}
 
@@ -122,7 +122,7 @@ class Serving:
 
     @property
     def limits(self) -> Limits:
-        """The limits on its container's command line."""
+        """The limits on the command line of the service's container."""
         return self.engine.limits(self.arguments)
 
 
@@ -133,5 +133,5 @@ def services(facts: Facts) -> Iterator[tuple[Subject, Serving]]:
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """The host's own program cuts the log: only the last lines, each of limited length."""
+    """The host's program shortens the log to the last lines, each of limited length."""
     return tuple(line[:_WIDTH] for line in lines[-_LINES:])

@@ -14,7 +14,7 @@ _SWAPPINESS = 10
 _XID = re.compile(r"NVRM: Xid \([^)]*\): (\d{1,9})")
 _KILLED = re.compile(r"Killed process \d+ \(([^)]+)\)")
 _COMPILERS = {"cicc", "nvcc", "ptxas", "cudafe++"}
-#: Lines of the kernel's log: id of the check, or case of ``unclean-end``, and its pattern.
+#: Id of a check, or case of ``unclean-end`` -> pattern of a line in the kernel's log.
 _LINES = {
     "gpu-memory-refused": r"NVRM: .*NV_ERR_NO_MEMORY",  # NVRM … [NV_ERR_NO_MEMORY] (0x00000051)
     "cpu-heat": r"temperature above threshold|critical temperature|thermal.*throttl",

@@ -1,5 +1,5 @@
-"""Known lines of a service's log. YAML files of each engine, and of containers in general, have the
-patterns and texts.
+"""Known lines of a service's log. YAML files have the patterns and texts: one for each engine, and
+one for containers.
 """
 
 import re
@@ -19,7 +19,7 @@ FILES = (_CONTAINERS, *log_causes())
 
 @cache
 def patterns() -> dict[str, Check]:
-    """Checks by a line of the log, by id."""
+    """Checks that match log lines, by id."""
     entries = (item for path in FILES for item in load(path).items())
     return {id_: entry for id_, entry in entries if entry.pattern}
 

@@ -15,7 +15,7 @@ def _unit(service: Serving) -> Iterator[Symptom]:
     seen, seconds, planned = service.seen, service.uptime, service.planned
     unit, mark, state = seen.unit, seen.stopped, seen.unit.get("ActiveState")
     if planned and state == "inactive":
-        absent = "" if unit.get("LoadState") == "loaded" else ", its unit is not there"
+        absent = "" if unit.get("LoadState") == "loaded" else ", its unit does not exist"
         who = f": {stopped(mark, service.facts.now)}" if mark and mark.holds(unit) else ""
         yield Symptom("stopped", absent=absent, who=who)
     if state == "active" and seen.waits:
@@ -88,7 +88,7 @@ def _counters(service: Serving) -> Iterator[Symptom]:
         yield Symptom("first-request", seconds=service.uptime)
     if service.planned and service.planned.speculates and service.seen.metrics:
         last = service.seen.metrics[-1]
-        drafted = last[metrics.DRAFTED] or last[metrics.DRAFTS]  # SGLang counts drafts alone
+        drafted = last[metrics.DRAFTED] or last[metrics.DRAFTS]  # SGLang counts only drafts
         if last[metrics.GENERATED] > 100 and not drafted:
             yield Symptom("no-drafts", generated=last[metrics.GENERATED])
     if risen := service.between(metrics.PREEMPTED):
@@ -123,8 +123,8 @@ def _queue(service: Serving) -> Iterator[Symptom]:
 
 @each(services, "answers-cut", "clients-give-up")
 def _ended(service: Serving) -> Iterator[Symptom]:
-    """Requests that ended by their length, or were aborted; sparkwright's own short requests, which
-    are meant to be cut, are not counted.
+    """Requests that ended by their length, or were aborted; sparkwright's own requests, which limit
+    their length, are not counted.
     """
     limits, prefix = thresholds.limits(), f"{metrics.ENDED}:"
     last = service.seen.metrics[-1].values if service.seen.metrics else {}

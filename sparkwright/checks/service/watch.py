@@ -1,4 +1,4 @@
-"""Faults that the watch finds: by the doctor's two samples, and by the watch's own report."""
+"""Faults that the watch finds: from the doctor's two samples, and from the watch's report."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ from sparkwright.host.lib import metrics
 from sparkwright.host.watch import evaluation, state
 from sparkwright.text.lock_owner import age
 
-#: Seconds after the start within which a first request is compiling, not hanging.
+#: Seconds after the start in which a first request counts as compiling instead of hanging.
 _FIRST = 180.0
 #: The boot time of an unplanned service is unknown.
 _FOREVER = 1e9
@@ -25,7 +25,7 @@ _FOREVER = 1e9
 def _evaluated(facts: Facts) -> Iterator[Symptom]:
     """Return the faults that the watch would report, as far as one or two samples show them."""
     limits = thresholds.limits()
-    # Two looks some seconds apart: a condition in both counts as lasting.
+    # Two samples some seconds apart: a condition in both samples counts as lasting.
     at_once = {**limits, "stuck_seconds": 1, "cache_seconds": 1}
     disks = {path: (disk.free, disk.total) for path, disk in facts.disks.items() if disk.total}
     result = evaluation.judge([state.Sample(facts.now, disks=disks)], {}, limits)
@@ -36,7 +36,7 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
         result += evaluation.judge(ring, {name: boot}, at_once)
     for finding in result:
         own = every.get(finding.service or "")
-        # The defect of older tags, or a drafter that does not fit.
+        # The reason is the defect of older tags, or a drafter that does not fit.
         defect = own and own.planned and own.planned.corrupts and own.limits.caching
         misfit = own and finding.name == "acceptance-collapse" and not defect
         yield _symptom(finding, finding.seen, "misfit" if misfit else "")
@@ -48,7 +48,9 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
 
 
 def reported(watch: state.WatchReport | None, now: float) -> Iterator[Symptom]:
-    """Faults that the watch on the host observed over hours; and whether it still runs."""
+    """Faults that the watch on the host observed over hours; and the fault of a watch that no
+    longer runs.
+    """
     if watch is None:
         return
     if now - watch.at > thresholds.limits()["watch_silent_seconds"]:
@@ -61,7 +63,7 @@ def reported(watch: state.WatchReport | None, now: float) -> Iterator[Symptom]:
 
 
 def _symptom(finding: state.WatchFinding, observed: str, case: str = "") -> Symptom:
-    """Return the symptom of a finding of the watch, which may come from another version."""
+    """Return the symptom of a watch's finding; the watch may be of another version."""
     severity = {str(level): level for level in Severity}.get(finding.severity, Severity.WARNING)
     return Symptom(
         finding.name, case, service=finding.service, severity=severity, observed=observed
@@ -87,8 +89,8 @@ def compiling(service: Serving) -> bool:
 
 
 def drafting(service: Serving) -> tuple[Look, ...]:
-    """Return the samples for the acceptance rate: the two samples if they have enough drafts, else
-    the server's whole life.
+    """Return the samples for the acceptance rate: the two samples if they have enough drafts,
+    otherwise the server's whole uptime.
     """
     lately = service.between(metrics.DRAFTED)
     if lately is not None and lately >= thresholds.limits()["drafted"]:

@@ -20,9 +20,9 @@ class Watch:
     """A host's watch without its programs.
 
     Attributes:
-        home: directory of its programs on the host.
-        config: text of its configuration (sparkwright/host/watch/watch.py).
-        service, timer: texts of its units.
+        home: directory of the watch's programs on the host.
+        config: text of the watch's configuration (sparkwright/host/watch/watch.py).
+        service, timer: texts of the watch's units.
     """
 
     home: str
@@ -33,7 +33,9 @@ class Watch:
 
 
 def watch_of(plan: HostPlan, services: Sequence[Service]) -> Watch | None:
-    """Return a host's watch; None if it has no services, or its settings turn the watch off."""
+    """Return a host's watch; None if the host has no services, or its settings turn the watch
+    off.
+    """
     settings = plan.settings
     if not settings.watch or not plan.services:
         return None

@@ -13,29 +13,29 @@ from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan
 
-#: Checks of promises that only recipe and catalog make.
+#: Checks of features that only recipe and catalog promise.
 _PROMISED = (
     *("thinking-off", "thinking-on", "tools", "image", "prefix-cache", "concurrency"),
     *("long-2k", "long-16k"),
 )
 #: Checks of a model that writes text.
 _OF_TEXT = (*_PROMISED, "chat", "completion", "stream", "json-schema", "context-limit")
-#: The checks' time beyond one answer's deadline each: for reading and writing many tokens, and a
-#: minute for everything around them.
+#: Number of checks, each with the deadline of one answer; and seconds for many tokens, with one
+#: minute for all other work.
 _CHECKS = 16
 _LONG_SECONDS = 400
 
 
 def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> DeepRequest:
-    """Deep test's request for a service, by its plan and its model's entry."""
+    """Request of a service's deep test, by the service's plan and the model's entry."""
     limits = engine(service.engine).limits(dict(service.arguments))
     skip = _skipped(service, limits, catalog)
     return _request(gate, limits, skip, max(THINKING_TOKENS, service.settings.smoke.max_tokens))
 
 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:
-    """Return the deep test of a service whose plan is broken, from its release's own record."""
-    why = "the recipe's promises are unknown while the plan is broken"
+    """Return the deep test of a service without a valid plan, from the release's record."""
+    why = "a broken plan does not show the recipe's features"
     return _request(gate, Limits(), dict.fromkeys(_PROMISED, why), THINKING_TOKENS)
 
 
@@ -45,9 +45,9 @@ def _request(
     own = engine(gate.engine)
     if "chat" not in gate.routes and gate.routes:
         # ``aliases`` sends requests of the model's own kinds.
-        skip |= dict.fromkeys(_OF_TEXT, f"its model is of another kind ({', '.join(gate.routes)})")
+        skip |= dict.fromkeys(_OF_TEXT, f"the model serves only {', '.join(gate.routes)}")
     if not gate.speculates:
-        skip["speculation"] = "no drafter in its release"
+        skip["speculation"] = "the release has no drafter"
     return DeepRequest(
         **vars(replace(gate, warm_ups=0)),
         tool_parser=limits.tools,
@@ -77,7 +77,7 @@ def _skipped(service: ServicePlan, limits: Limits, catalog: Catalog) -> dict[str
     if "thinking" not in model.capabilities:
         thinks = f"{model.name} has no reasoning"
     elif not limits.reasoning:
-        thinks = "no reasoning_parser: reasoning would be in the content"
+        thinks = "without reasoning_parser, reasoning is in the content"
     if thinks:
         skip |= {"thinking-off": thinks, "thinking-on": thinks}
     elif "thinking-only" in model.capabilities:
@@ -85,13 +85,13 @@ def _skipped(service: ServicePlan, limits: Limits, catalog: Catalog) -> dict[str
     if "tools" not in model.capabilities:
         skip["tools"] = f"{model.name} has no tool calling"
     elif limits.tools is None:
-        skip["tools"] = "no enable_auto_tool_choice with a tool_call_parser"
+        skip["tools"] = "enable_auto_tool_choice and tool_call_parser are not both set"
     if "image" not in model.capabilities:
         skip["image"] = f"{model.name} has no vision"
     elif limits.blind:
-        skip["image"] = f"{limits.blind}: served without vision"
+        skip["image"] = f"{limits.blind}: the model is served without vision"
     if limits.caching is False:
         skip["prefix-cache"] = "prefix caching is off"
     if limits.sequences is None:
-        skip["concurrency"] = "no max_num_seqs: the engine decides how many run at once"
+        skip["concurrency"] = "max_num_seqs is not set: the engine limits simultaneous requests"
     return skip

@@ -1,4 +1,4 @@
-"""Answers of a host to a neighbour without the key, requested from the controller over the network.
+"""Requests without the key, sent from the controller to a host's ports over the network.
 
 Each inference route of every engine gets an empty object without a key and with a wrong key, so
 that nothing is generated even if the route requires no key. Ports for the host itself must refuse a
@@ -72,8 +72,8 @@ class Outside:
 def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
     """The entrances of a host's services and of the fleet's address.
 
-    Skips a service that listens without a proxy where others reach it: a rule reports this, and the
-    user has silenced it.
+    The function skips a service that other machines reach without a proxy: a rule reports such a
+    service, and the user has silenced the rule.
     """
     result = []
     for service in plan.services:
@@ -100,7 +100,7 @@ def look(
     """Test all entrances within 15 seconds.
 
     Args:
-        address: the host's address as this machine sees it; None if this machine does not reach it
+        address: address at which this machine reaches the host; None if it does not reach the host
             directly.
         ipv4: the host's IPv4 address if ``address`` is IPv6: services listen there by default.
     """
@@ -113,7 +113,9 @@ def look(
 
 
 def unreachable_ports(host: str, results: Sequence[Outside]) -> Finding | None:
-    """Return the finding of a host's ports that did not answer here; None if all answered."""
+    """Return the finding of a host's ports that did not answer this machine; None if all
+    answered.
+    """
     closed = [result for result in results if result.closed]
     if not closed:
         return None
@@ -129,7 +131,7 @@ def _look(
     began = time.monotonic()
     reached = pool.map(partial(addresses.unreachable, address), entrance.closed)
     problems = [
-        f"port {port} takes connections at {address}: it must be the host's alone"
+        f"port {port} takes connections at {address}: only the host itself may reach it"
         for port, why in zip(entrance.closed, reached, strict=True)
         if why is None
     ]
@@ -139,7 +141,7 @@ def _look(
             at = address if entrance.bind == "::" or ":" not in address else ipv4 or address
         if why := addresses.unreachable(at, entrance.port):
             if not problems:
-                note = f"{at}:{entrance.port} does not answer here: {why}"
+                note = f"{at}:{entrance.port} does not answer this machine: {why}"
                 return Outside(entrance.name, None, note, (at, entrance.port))
         else:
             routes = [
@@ -149,7 +151,7 @@ def _look(
             ]
             opened = partial(_opened, at, entrance.port, until, https=entrance.https)
             problems += filter(None, pool.map(opened, routes))
-    detail = ", ".join(problems) or "nothing without the key"
+    detail = ", ".join(problems) or "every request without the key is refused"
     seconds = time.monotonic() - began
     return Outside(entrance.name, CheckResult(CHECK, not problems, seconds, detail))
 

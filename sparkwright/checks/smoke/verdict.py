@@ -19,7 +19,7 @@ from sparkwright.text.screen import folded
 from sparkwright.text.table import columns, folded_rows
 from sparkwright.text.visible import visible
 
-#: The entry with causes that any check may run into.
+#: The entry with causes that any check may have.
 ANY = "any"
 #: Directory of results for other commands, with one file per host and service.
 DIRECTORY = Path(".sparkwright/smoke")
@@ -44,7 +44,7 @@ class DeepVerdict(BaseModel):
     """All checks of one service on one host.
 
     Attributes:
-        at: time of their end, RFC 3339.
+        at: time when the checks ended, RFC 3339.
         planned: the release that the checks were made for.
         release: the running release; None if no release runs.
         journal: the service's last log lines, if a check failed.

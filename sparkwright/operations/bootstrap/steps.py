@@ -26,7 +26,7 @@ from sparkwright.operations.files import show_diff
 from sparkwright.operations.lib import locks
 from sparkwright.operations.lib.changing import Commands, announce, operation
 
-#: Seconds to wait for another program's installation, and for a package's own.
+#: Seconds to wait for apt's lock and for the installation of a package.
 _SECONDS = 1800
 _LOCK = "-o DPkg::Lock::Timeout=600"
 

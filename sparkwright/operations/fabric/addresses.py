@@ -1,7 +1,7 @@
 """Static addresses of ConnectX-7 ports: write and apply them, have the peers prove them, or restore
 the former addresses.
 
-The host takes an unproven change back by itself (``host/fabric_addresses.py``), so a lost
+The host reverts an unproven change by itself (``host/fabric_addresses.py``), so a lost
 connection is back after two minutes at most.
 """
 
@@ -22,7 +22,8 @@ from sparkwright.host.lib.icmp import Ping
 from sparkwright.operations.files import show_diff
 from sparkwright.operations.lib.changing import Commands, acting, announce, operation
 
-#: Seconds until the host takes the change back, for the peers to answer meanwhile, and once more.
+#: Seconds until the host reverts the change, for the peers' answers before that, and for their
+#: answers when the change is kept.
 _BACK, _PROVE, _KEEP = 180, 30, 5
 
 

@@ -45,7 +45,7 @@ def operation() -> Callable[[Callable[_P, Commands]], PyinfraOperation[_P]]:
         @wraps(function)
         def answered(*args: _P.args, **kwargs: _P.kwargs) -> Commands:
             if not ctx_state.get().is_executing and ctx_host.get() in ctx_state.get().failed_hosts:
-                return  # it failed while an earlier operation was compared
+                return  # the host failed while an earlier operation was compared
             try:
                 yield from function(*args, **kwargs)
             except (HostError, UserError) as error:
@@ -85,12 +85,12 @@ def change(
 
 
 def acting(act: Act, *, emergency: bool = False, forget: bool = True) -> Ours:
-    """Return the command that takes the host's lock and acts; see `change`."""
+    """Return the command that takes the host's lock and makes the change; see `change`."""
     return Ours(_change, (act, emergency, forget), {})
 
 
 def announce(pending: Sequence[str]) -> None:
-    """Log the pending changes before any is made."""
+    """Log the pending changes before the first change."""
     if not ctx_state.get().is_executing:
         host = ctx_host.get()
         memory(host).pending[host.current_op_hash] = list(pending)
@@ -141,8 +141,8 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
 def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
     """Fail the host for findings that are errors; report all other findings.
 
-    The host fails before anything runs, under ``--dry`` too, unless an earlier operation of the run
-    has changes, which may cure the fault.
+    The host fails before its first operation runs, under ``--dry`` too, unless an earlier operation
+    of the run has changes, which may fix the fault.
 
     Args:
         otherwise: the observation to report if there is no fault.

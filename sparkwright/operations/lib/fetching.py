@@ -24,11 +24,11 @@ class Sources:
     Attributes:
         peers: hosts to ask before the source, the best first. The function is called when the fetch
             starts, since its result depends on the content of all hosts.
-        peer_keys: keys with which peers, and a host's peer server and its own Docker, recognize
+        peer_keys: keys with which peers, peer servers and the host's own Docker authenticate to
             each other.
-        peer_port: TCP port on which this host serves others, and its own Docker.
-        addresses: addresses on which this host serves others; its own Docker asks on loopback.
-        tls: certificate and key with which this host serves others, PEM; None for plain HTTP.
+        peer_port: TCP port on which this host serves other hosts and its own Docker.
+        addresses: addresses on which this host serves other hosts; its own Docker uses loopback.
+        tls: certificate and key with which this host serves other hosts, PEM; None for plain HTTP.
         token: token for gated models, or None.
         bundle: directory on the controller, made by ``sparkwright bundle``, as the only source.
         downloader: ``hf_transfer``, ``xet`` or ``http``.
@@ -65,18 +65,18 @@ class Sources:
         return (*sandbox, f"Environment={pairs}") if pairs else sandbox
 
     def peer_credentials(self, name: str) -> dict[str, str]:
-        """The keys for the peers, for a job on a host of this name."""
+        """The peer keys of a job on the named host."""
         return {PEER_KEYS: self.peer_keys.leech(name, self.peers()).value}
 
     def server_secrets(self, name: str) -> dict[str, str]:
-        """The files of the peer server of a host of this name: their text, by path."""
+        """Texts of the files of the named host's peer server, by path."""
         result = {self.peer_keys.server_file: self.peer_keys.server(name).value}
         return result | ({self.certificate: self.tls} if self.certificate and self.tls else {})
 
     @property
     def certificate(self) -> str | None:
-        """Return the path of the host's serving certificate; another certificate has another path,
-        and so another server.
+        """Return the path of the host's serving certificate; a changed certificate gets another
+        path, and another server.
         """
         if self.tls is None:
             return None

@@ -1,4 +1,5 @@
-"""Lock on a host, with owner and age: a run takes it before its first change, one run at a time.
+"""Lock on a host, with owner and age: a run takes the lock before its first change, one run at a
+time.
 
 A host without pending changes is never locked, so a run without changes costs nothing. The lock of
 a run that died on this machine is taken over; any other lock is broken on request (``break_lock``).
@@ -23,7 +24,7 @@ from sparkwright.host.lib.records import replace
 from sparkwright.host.lock import LockAnswer, LockRequest, Owner
 from sparkwright.text.lock_owner import described
 
-#: The kernel's own limit.
+#: The kernel's limit of process ids.
 _MOST_PIDS = 1 << 22
 
 
@@ -57,8 +58,8 @@ def take(host: Host, *, emergency: bool = False) -> None:
         emergency: whether to continue without the lock if another run has it.
 
     Raises:
-        HostError: another run has the lock, or has changed the host meanwhile; the text names its
-        owner.
+        HostError: another run has the lock, or has changed the host meanwhile; the text names the
+            lock's owner.
     """
     host_memory = memory(host)
     if host_memory.locked:
@@ -72,7 +73,8 @@ def take(host: Host, *, emergency: bool = False) -> None:
         if answer.by is None:
             invalid("sparkwright-lock", "another run has the lock")
         if emergency:
-            host.log(f"{described(answer.by, answer.now)} is at work on this host: not waited for")
+            by = described(answer.by, answer.now)
+            host.log(f"{by} is at work on this host: continuing without the lock")
             return
         raise HostError(_busy(answer.by, answer.now))
     host_memory.locked = host_memory.services_root
@@ -82,7 +84,7 @@ def take(host: Host, *, emergency: bool = False) -> None:
         and host_memory.asked.services_root == host_memory.services_root
     )
     if here and host_memory.observation and answer.last != host_memory.observation.last_lock:
-        raise HostError("somebody else changed this host since it was observed: run again")
+        raise HostError("another run changed this host since its observation: run again")
 
 
 def in_the_way(host: Host) -> str | None:

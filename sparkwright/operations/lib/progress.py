@@ -18,9 +18,9 @@ from sparkwright.text.visible import visible
 _SILENCE = 30
 #: Seconds between two lines of the log with the sum of all fetches.
 _SUM_EVERY = 10
-#: Name of the last bar, if there are several, and of such a line.
+#: Name of the bar, and of the log line, with the sum of all fetches.
 _SUM = "sum"
-#: Below pyinfra's own: filters of its lines skip it.
+#: A child of pyinfra's logger: filters of pyinfra's logger do not apply to its lines.
 _LOG = logging.getLogger("pyinfra.sum")
 
 
@@ -29,7 +29,7 @@ class Live:
 
     def __init__(self) -> None:
         self.on = sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
-        #: Function that gets a host's present step if the command shows it itself instead of
+        #: Function that gets a host's present step, for a command that shows the step instead of
         #: logging it.
         self.notice: Callable[[str, str], None] | None = None
         self._fetches: dict[str, FetchProgress] = {}

@@ -24,7 +24,7 @@ from sparkwright.resolve.runtime import (
 
 _ENTRY = "sparkwright/host/fetch/fetch.py"
 CACHE = Path(".sparkwright/cache")
-#: One bundle serves all hosts of one kind: build it once, not once per host at the same time.
+#: Hosts of one architecture share a bundle: one host builds the bundle, and the others wait.
 _BUILD = Lock()
 
 
@@ -76,11 +76,11 @@ def _libraries(architecture: str, bundle: str | None) -> Runtime:
 @cache
 def _program() -> dict[str, str]:
     """The sources of the fetch program and its messages, by path below its home."""
-    # 7 ms, only for runs that fetch.
+    # The import takes 7 ms, and only runs that fetch need it.
     from sparkwright.host.fetch import fetch, job, messages, peer_server, pull, worker
 
     texts = messages.MESSAGES
     path = str(PurePosixPath(_ENTRY).with_name(texts.name))
-    # Each module that fetch.py names by its task.
+    # fetch.py imports each of these modules by the name of its task.
     programs = laid_out("", fetch, job, pull, peer_server, worker)
     return programs | {path: texts.read_text(encoding="utf-8")}

@@ -1,6 +1,6 @@
 """Start a switch on a host, and follow it to its end.
 
-The host carries it out without the controller.
+The host carries out the switch without the controller.
 """
 
 import getpass
@@ -36,7 +36,7 @@ from sparkwright.text.shipped_yaml import beside
 UNIT = "sparkwright-switch"
 #: Path of the unit that brings a switch to its end after a power cut.
 RECOVERY = f"{UNITS}/sparkwright-recover.service"
-#: Seconds between two looks at a switch.
+#: Seconds between two requests for a switch's progress.
 _EVERY = 5
 _ENTRY = (
     'import sys; sys.path.insert(0, "{}"); from sparkwright.host import switch; '
@@ -46,14 +46,14 @@ _steps = cache(partial(beside, __file__, "switch_steps.yaml"))
 
 
 class Interrupted(HostError):
-    """A switch without a result, and without a job that works on it."""
+    """A switch without a result and without a running job."""
 
 
 def why(ended: release.SwitchJournal) -> str:
     """Return the message about a failed switch: its faults, and the running
     release.
     """
-    first, *rest = ended.reasons or ("no reason was given",)
+    first, *rest = ended.reasons or ("the host gave no reason",)
     now = {
         "reverted": "the former release runs again",
         "failed": "no proved release runs here now",
@@ -140,7 +140,7 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
         start: the job that switches, if it must be started.
 
     Raises:
-        Interrupted: the switch has no result, and no job works on it.
+        Interrupted: the switch has no result, and its job does not run.
         HostError: the host does not answer.
     """
     watched = WatchedJob(UNIT, place(memory(host).services_root))
@@ -161,13 +161,15 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
 
 @contextmanager
 def shown(host: Host, folder: str) -> Iterator[None]:
-    """Show the progress of a host's program, read from the journal in its folder, until it ends."""
+    """Show the progress of a host's program, read from the journal in its folder, until the
+    program ends.
+    """
     watched = WatchedJob("sparkwright-control", folder)
 
     def look() -> None:
         while True:
             gevent.sleep(_EVERY)
-            with suppress(HostError):  # the caller that waits for the answer reports it
+            with suppress(HostError):  # the caller that waits for the answer reports the error
                 answer = jobs.status(host, [watched], 0)[watched.unit]
                 journal = typed("sparkwright-jobs", release.SwitchJournal, answer.progress or {})
                 if journal.step:

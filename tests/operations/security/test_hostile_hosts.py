@@ -181,7 +181,7 @@ def test_an_unknown_result_is_a_failure() -> None:
 def test_a_service_without_a_check_fails_its_host() -> None:
     evil, run_, _ = _two("check", Said('{"qwen36": {"checks": []}}'))
     assert not _smoke(evil, run_.hosts["spark-1"]).well
-    assert "no check of service qwen36" in (evil.memory.failure or "")
+    assert "service qwen36 was not checked" in (evil.memory.failure or "")
 
 
 def test_unrequested_names_create_no_file() -> None:

@@ -32,8 +32,8 @@ def changes(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for alternative in re.sub(r" \([^()]*\)", "", remedy).split("; or "):
         result: dict[str, Any] = {}
         for clause in re.split(r", (?=leave |[A-Za-z_.\-]+: )", alternative):
-            if left := re.fullmatch(rf"leave {_KEY} out", clause):
-                result[key if left[1] == "it" else left[1]] = None
+            if left := re.fullmatch(rf"leave (?:the argument|the setting|{_KEY}) out", clause):
+                result[key if left[1] in (None, "it") else left[1]] = None
             elif guess := re.fullmatch(r"did you mean '(.*)'\?", clause):
                 result[key] = None if item["id"] in NAMES else guess[1]
             elif (written := re.fullmatch(rf"{_KEY}: ([^,]+)", clause)) and "..." not in clause:

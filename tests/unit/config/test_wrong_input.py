@@ -231,8 +231,8 @@ def test_values_of_any_depth_are_bounded() -> None:
     "message",
     "line",
     more=[
-        ("[" * 100_000, "within each other", 1),
-        ("- " * 100_000, "within each other", 1),
+        ("[" * 100_000, "nested lists", 1),
+        ("- " * 100_000, "nested lists", 1),
         ("a:\n" + BOMB, "values, aliases written out", None),
         ("x: " + "9" * 400, "more than 64 bits", None),
         ("x: " + "9" * 6000, "not a valid value", 1),

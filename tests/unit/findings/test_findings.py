@@ -63,7 +63,7 @@ def test_a_silenced_finding_stops_no_run_and_shows_the_users_reason() -> None:
 def test_the_doctor_prints_text_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, lambda _: {"spark-1": ill.spark(docker=None)})
     assert exits(1, "doctor", "inventory/lab.py").stdout.startswith(
-        "spark-1: docker-silent: docker info: no answer\n\n"
+        "spark-1: docker-silent: docker info does not answer\n\n"
         "spark-1: 1 error, 0 warnings\n  error: docker-silent\n"
     )
     (entry,) = json.loads(exits(1, "doctor", "inventory/lab.py", "--json").stdout)

@@ -127,9 +127,9 @@ def test_one_wrong_field_is_named(value: Any) -> None:
     [
         ("", "it is not JSON"),
         ("{}", "Observation: time is missing"),
-        ("[" * 100_000, f"lists in more than {MOST_DEPTH} lists"),
-        ('{"a":' * 100_000, f"lists in more than {MOST_DEPTH} lists"),
-        ("[" * 100_000 + "]" * 100_000, f"lists in more than {MOST_DEPTH} lists"),
+        ("[" * 100_000, f"more than {MOST_DEPTH} nested lists"),
+        ('{"a":' * 100_000, f"more than {MOST_DEPTH} nested lists"),
+        ("[" * 100_000 + "]" * 100_000, f"more than {MOST_DEPTH} nested lists"),
         ('"' + "\\" * 100_001, "it is not JSON"),
         ('"' * 200_000, "it is not JSON"),
         ("9" * 5000, "it is not JSON"),

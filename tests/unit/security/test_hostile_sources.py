@@ -253,8 +253,8 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
     [
         (b"[" * 200_000, "config.json"),
         (b'{"a":' * 200_000, "config.json"),
-        (b'{"max_position_embeddings": NaN}', "nan is not a number"),
-        (b'{"a": -Infinity}', "-inf is not a number"),
+        (b'{"max_position_embeddings": NaN}', "nan is not a finite number"),
+        (b'{"a": -Infinity}', "-inf is not a finite number"),
         (b'{"a": ' + b"9" * 5000 + b"}", "a number with too many digits"),
         (b"[]", "not a JSON object"),
         (b"\xff\xfe", "not valid JSON"),

@@ -98,7 +98,7 @@ def test_an_internal_port_that_takes_connections_fails_the_service() -> None:
 
 def test_an_unreachable_port_is_a_note_and_no_failure() -> None:
     entrance = Entrance("qwen36", "*", free_port(), (free_port(),))
-    for address, note in ((HERE, "does not answer here"), (None, "through a tunnel")):
+    for address, note in ((HERE, "does not answer this machine"), (None, "through a tunnel")):
         (result,) = look([entrance], address)
         assert result.result is None
         assert note in result.note

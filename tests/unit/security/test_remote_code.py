@@ -88,7 +88,7 @@ def test_a_repository_without_code_does_not_need_trust_remote_code(lock: Path) -
     lock.touch()
     (result,) = judged(planned(lock))
     assert result.severity is Severity.WARNING
-    assert "none of its locked repositories has Python files" in result.observed
+    assert "none of the service's locked repositories has Python files" in result.observed
 
 
 def test_a_recipe_that_runs_no_code_has_no_finding(lock: Path) -> None:

@@ -335,7 +335,7 @@ def test_arguments_are_read_from_every_form_of_command() -> None:
     [
         ([XID, NO_MEMORY, "nvme0: I/O error"], NO_MEMORY, "the driver was refused memory"),
         (["nvme0: I/O error", XID], XID, "the driver had reported a fault"),
-        (["CPU3: Package temperature above threshold"], "CPU3: Pack", "a power cut, a reset"),
+        (["CPU3: Package temperature above threshold"], "CPU3: Pack", "the host lost power"),
     ],
 )
 def test_the_end_of_the_previous_boot_is_explained(

@@ -69,7 +69,7 @@ def failing(**image: Any) -> dict[str, DeepResult]:
 
 def test_an_undocumented_failure_still_names_a_place_to_look() -> None:
     text = render(verdicts("spark-1", failing(cause=None), NOW))
-    assert "reason:   the cause is not known" in text
+    assert "reason:   the cause is unknown" in text
     assert "remedy:   journalctl -u sparkwright-qwen36" in text
 
 
