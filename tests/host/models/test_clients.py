@@ -76,9 +76,11 @@ def _open_webui(folder: Path, page: Page) -> subprocess.Popen[bytes]:
     for place, here in {**places, PAGE_SOCKET: f"{folder}/page"}.items():
         command = command.replace(place, here)
     own = {"SSL_CERT_FILE": f"{folder}/ca.crt", "DATA_DIR": f"{folder}/data", "HOME": str(folder)}
-    environment = {"PATH": os.environ["PATH"], **service["environment"], **own}
+    own |= {"PATH": os.environ["PATH"], "FROM_INIT_PY": "true"}  # as its own command line
     with (folder / "log").open("wb") as log:
-        return subprocess.Popen(["/bin/sh", "-c", command], env=environment, stdout=log, stderr=log)
+        return subprocess.Popen(
+            ["/bin/sh", "-c", command], env=service["environment"] | own, stdout=log, stderr=log
+        )
 
 
 @pytest.mark.skipif(not PYTHON, reason="OPEN_WEBUI names no Python with open-webui 0.11.3 (3 GB)")
@@ -105,6 +107,7 @@ def test_open_webui_lists_all_models_and_chats_with_each_model(folder: Path) -> 
         try:
             until(lambda: process.poll() or ask("/health").status == 200, "Open WebUI", 300)
             assert process.poll() is None, (folder / "log").read_text()
+            assert b"<title>Open WebUI</title>" in ask("/").body
             account = {"name": "a", "email": "a@example.org", "password": "of the account"}
             token = ask("/api/v1/auths/signup", account).data["token"]
             assert ask("/api/v1/auths/signup", account | {"email": "b@example.org"}).status == 403
