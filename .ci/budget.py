@@ -3,7 +3,7 @@
     python .ci/budget.py            # exits with 1 and lists counts over their ceilings
     python .ci/budget.py --tighten  # makes the present counts the ceilings
 
-A line of code holds a token beside comments and docstrings. In the installed packages, files of
+A line of code holds a token besides comments and docstrings. In the installed packages, files of
 other languages count too, except data.
 """
 
@@ -43,13 +43,13 @@ class Budget:
 
     @classmethod
     def read(cls, file: Path) -> Budget:
-        """Ceilings of a file."""
+        """Read ceilings from a file."""
         data = tomllib.loads(file.read_text(encoding="utf-8"))
         functions = data["functions"]
         return cls(data["lines"], functions["longest"], functions.get("longer", {}))
 
     def text(self) -> str:
-        """The file that `read` reads."""
+        """Text of a file of ceilings."""
         lines = "".join(f'"{package}" = {count}\n' for package, count in sorted(self.lines.items()))
         longer = "".join(f'"{name}" = {count}\n' for name, count in sorted(self.longer.items()))
         return (
@@ -133,7 +133,7 @@ def overruns(present: Budget, ceilings: Budget) -> list[str]:
 
 
 def sums(present: Budget, ceilings: Budget) -> str:
-    """A table of the large rooms and their sum."""
+    """A table of counts by tree, and their sum."""
     rows = []
     for room, trees in {
         "sparkwright/ and roles/": ("sparkwright", "roles"),

@@ -4,8 +4,9 @@
     python .ci/prose.py --list      # every sentence that breaks a rule
     python .ci/prose.py --tighten   # makes the present counts the ceilings
 
-Pages, docstrings, and messages in YAML and JSON files are read. Counts of pages and words have
-ceilings, too; a table's lines between cells are not words. Variables without a noun count as well.
+The script reads pages, docstrings, and messages in YAML and JSON files. Counts of pages and words
+have ceilings, too; a table's lines between cells are not words. Variables without a noun count as
+well.
 """
 
 import ast
@@ -97,7 +98,7 @@ def variables(source: str) -> Iterator[str]:
 
 
 def findings(root: Path) -> Iterator[tuple[str, str]]:
-    """Area with rule, and file with sentence."""
+    """Each breach: area and rule, and file with sentence."""
     for area, file, text in texts(root):
         if area == "docstrings" and OPENING.search(text):
             yield "docstrings.opening", f"{file}: {text[:80]}"

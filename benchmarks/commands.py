@@ -1,10 +1,10 @@
-"""Time of every command, as a user runs it: a process, from its start to its end.
+"""Time of every command as a process, from its start to its end.
 
     python -m benchmarks.commands [--fleet inventory/virtual.py] [--write]
 
-Commands that contact no host run in a new site of four hosts. With --fleet, an inventory whose
-hosts are up and deployed, commands that only observe hosts are measured there, too. --write puts
-the table into docs/performance.md.
+Commands that contact no host run in a new site of four hosts. --fleet names an inventory of
+running, deployed hosts, for measurements of commands that only observe hosts. --write puts the
+table into docs/performance.md.
 """
 
 import argparse
@@ -26,7 +26,7 @@ PAGE = _ROOT / "docs/performance.md"
 _MARKS = re.compile(r"(<!-- commands: measured -->\n).*?(<!-- /commands -->)", re.S)
 _HOSTS = "--host spark-1 --gpu gb10 --host spark-2 --gpu gb10 --host rtx-1 --gpu rtx5090 " \
     "--host rtx-2 --gpu rtx5090"  # fmt: skip
-#: A command's words -> seconds that it may take; None for a command without a promised time.
+#: Arguments of a command -> seconds that the command may take; None without a promised time.
 HERE: dict[str, float | None] = {
     "--help": 0.2, "--version": 0.2, "status --help": None, "check": 0.3, "check --json": 0.3,
     "plan": None, "lock --check": None, "endpoints": None, "monitoring --output monitoring": None,
@@ -71,7 +71,7 @@ def _row(message: str, name: str, most: float | None, folder: Path, rounds: int)
 
 
 def _seconds(arguments: Sequence[str], folder: Path) -> float:
-    # Python's own files, compiled, as pip leaves them; outside of the checkout.
+    # Python keeps compiled files outside of the checkout, as in an installation by pip.
     cache = str(Path(tempfile.gettempdir()) / "sparkwright-commands-compiled")
     environment = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONPYCACHEPREFIX": cache}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -81,7 +81,7 @@ def _seconds(arguments: Sequence[str], folder: Path) -> float:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     seconds = time.monotonic() - started
-    if done.returncode not in (0, 1):  # 1: the invented fleet has a slow host; no lock is there
+    if done.returncode not in (0, 1):  # 1: slow host, or no lock
         raise SystemExit(f"{' '.join(arguments)}: {done.stderr}")
     return seconds
 

@@ -4,11 +4,11 @@
     make bench BEFORE=../other-checkout
 
 The benchmark runs these ways on 1 and on 4 hosts of the virtual fleet, and on 1 host over a
-connection of 20 ms, alternately, so that noise of the machine affects all alike: sparkwright;
-another checkout of sparkwright, if named; the same deploy on pyinfra's stock connection; the same
-tasks as stock pyinfra operations; the same tasks as an Ansible playbook (not over the line). The
-alternatives are given digests and commits, so sparkwright has them from its lock. The output has
-medians and ratios of one run.
+connection delayed by 20 ms, alternately, so that noise of the machine affects all alike:
+sparkwright; another checkout of sparkwright, if named; the same deploy on pyinfra's stock
+connection; the same tasks as stock pyinfra operations; the same tasks as an Ansible playbook (not
+over the delayed connection). The alternatives get digests and commits as input, so sparkwright
+reads them from its lock. The output has medians and ratios of one run.
 """
 
 import argparse
@@ -40,10 +40,10 @@ ANSIBLE = "ansible-core==2.18.6"
 ONE = ("spark-1",)
 FOUR = ("spark-1", "spark-2", "rtx-1", "rtx-2")
 _VARIABLES = WORK / "variables.json"
-#: The row whose ratio of CPU shows the share of planning and connecting in a start.
+#: Name of the row for the start of pyinfra alone, without planning or connecting.
 START = "pyinfra --version"
 LOCK = "lock_file=.sparkwright/virtual.lock"
-#: Round trip in seconds on the long line.
+#: Round trip of the delayed connection, in seconds.
 ROUND_TRIP = 0.02
 
 #: Alternatives with the same work, by name; each call is one run.
@@ -78,7 +78,7 @@ def main() -> int:
 def _measure(
     ansible: Path, others: dict[str, Checkout], rounds: int
 ) -> dict[str, dict[str, float]]:
-    """Medians in seconds by case and way."""
+    """Medians in seconds by case and alternative."""
     results = {}
     for title, hosts in (("1 host", ONE), ("4 hosts", FOUR)):
         OURS.deploy(INVENTORY, hosts)
@@ -96,7 +96,8 @@ def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Check
     # One key for all checkouts, so that no checkout must install its own.
     key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
     limit = [word for host in hosts for word in ("--limit", host)]
-    # Run in a folder without config.py, which would plan the run and speed up its connections.
+    # These run in a folder without config.py, which would plan the run and speed up its
+    # connections.
     groups = runpy.run_path(str(inventory))
     alone = write_inventory(
         "stock", {group: groups[group] for group in ("sparks", "rtx50") if group in groups}
@@ -110,8 +111,7 @@ def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Check
         "stock pyinfra operations": partial(
             run, stock, {"STOCK_VARIABLES": str(_VARIABLES.resolve())}, alone.parent
         ),
-        # Run this at the end, because of another checkout's changes: this checkout reverts them
-        # before others are measured.
+        # Other checkouts run last: this checkout reverts their changes before the next measurement.
         **{name: partial(other.deploy, inventory, hosts, key) for name, other in others.items()},
     }
 
@@ -122,7 +122,7 @@ def _ansible_way(ansible: Path, hosts: Sequence[str]) -> Callable[[], Cost]:
 
 
 def _in_turns(title: str, ways: Ways, rounds: int) -> dict[str, float]:
-    """Medians in seconds by way, also printed."""
+    """Print and return medians in seconds, by alternative."""
     # The cost of every pyinfra run before it reads a file.
     ways = {**ways, START: partial(run, [str(OURS.pyinfra), "--version"], {})}
     costs: dict[str, list[Cost]] = {name: [] for name in ways}
@@ -144,7 +144,7 @@ def _in_turns(title: str, ways: Ways, rounds: int) -> dict[str, float]:
 
 @contextmanager
 def _far_inventory(host: str) -> Iterator[Path]:
-    """An inventory in which a host is reached over a long line."""
+    """An inventory with one host behind a delayed connection."""
     machine = MACHINES[host]
     near: dict[str, Any] = dict(runpy.run_path("inventory/virtual.py")["sparks"])[host]
     with relay.line(machine.address, 22, ROUND_TRIP) as port:
@@ -206,7 +206,7 @@ def _playbook(ansible: Path, hosts: Sequence[str]) -> list[str]:
 
 
 def _ansible() -> Path:
-    """ansible-playbook from a separate venv: it is not a dependency of the project."""
+    """ansible-playbook from a separate venv: Ansible is not a dependency of the project."""
     home = WORK / "ansible-venv"
     program = home / "bin/ansible-playbook"
     if not program.exists():

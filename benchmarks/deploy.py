@@ -1,5 +1,6 @@
-"""The site up to its services: only fetching is measured. The file is named as pyinfra's deploys
-are."""
+"""The site up to its services: only fetching is measured. The file has the usual name of a pyinfra
+deploy.
+"""
 
 from roles.fetched import fetched
 from roles.image import image

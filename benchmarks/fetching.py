@@ -1,10 +1,10 @@
-"""Speed of fetching: against the internet uplink, against aria2c, and for 4 and 8 hosts.
+"""Speed of fetching, beside the internet uplink and aria2c, and for 4 and 8 hosts.
 
     make bench-fetching      (or: python -m benchmarks.fetching --rounds 3)
 
-It runs on the virtual fleet. `tc` limits hub and registry together to a fixed rate (the uplink),
-and every host at ten times that (the LAN). The bytes are counted at the depot's own cable. The
-output has medians and ratios of one run.
+The benchmark runs on the virtual fleet. `tc` limits hub and registry together to a fixed rate (the
+uplink), and every host to ten times this rate (the LAN). The bytes are counted at the depot's
+network interface. The output has medians and ratios of one run.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
-    _deploy(SPARKS[:1])  # the libraries for hosts are made once, and not part of this
+    _deploy(SPARKS[:1])  # the libraries for hosts are built once, and not measured
     network.shape(DEPOT, line)
     for machine in SPARKS:
         network.shape(machine, line * 10)
@@ -192,7 +192,7 @@ def _large() -> tuple[Any, list[Any]]:
 
 
 def _ours(downloader: str) -> float:
-    """Bytes per second, hashing included: existing files are verified."""
+    """Bytes per second of the fetch program, which also hashes existing files."""
     model, files = _large()
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         request = Path(folder, "request.json")
@@ -219,7 +219,7 @@ def _ours(downloader: str) -> float:
 
 
 def _aria2c(*, checksum: bool) -> float:
-    """Bytes per second; without a checksum, aria2c verifies no bytes."""
+    """Bytes per second of aria2c, which verifies no bytes without a checksum."""
     model, files = _large()
     folder = Path(tempfile.mkdtemp(dir=MEMORY))
     base = f"{HUB}/{model.repository}/resolve/{model.commit}"

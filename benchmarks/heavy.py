@@ -1,6 +1,4 @@
-"""Add random bytes to hub and registry, beside their other contents: more than the miniatures have,
-so that a connection is busy for a while.
-"""
+"""Add random bytes to hub and registry: the miniature repositories are too small to measure."""
 
 import gzip
 import hashlib
@@ -45,7 +43,7 @@ def weights(files: int, megabytes: int) -> None:
 
 @contextmanager
 def body(files: int, megabytes: int) -> Iterator[None]:
-    """The heavy body, for the time of a block."""
+    """Add the heavy body to the hub while the block runs."""
     store = Store(STATE / "depot" / "hub")
     data = store.load(BODY)
     assert data is not None

@@ -1,4 +1,4 @@
-"""The virtual fleet with four hosts that can serve: for the measurement alone."""
+"""The virtual fleet with four hosts that can serve, only for the measurement."""
 
 import runpy
 from typing import Any

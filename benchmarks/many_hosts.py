@@ -3,10 +3,10 @@
     make bench            (or: python -m benchmarks.many_hosts --names 8 32 128)
     make bench BEFORE=../other-checkout
 
-Three hosts of the virtual fleet stand for all: an inventory has many names for each. To the
-controller they are as many hosts, with a plan and a connection each; since nothing changes, they
-don't get in each other's way. They share this machine's cores with the controller, so that only the
-controller's own CPU applies to real fleets, not the elapsed seconds.
+Three hosts of the virtual fleet stand for all: an inventory has many names for each. The controller
+treats each name as a host with its own plan and connection; since nothing changes, the names do not
+disturb each other. The hosts share this machine's cores with the controller, so only the
+controller's CPU time applies to real fleets, not the elapsed time.
 """
 
 import argparse

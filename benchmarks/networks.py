@@ -1,13 +1,12 @@
-"""Cost of a container without a network, asked at its socket, beside a container with the host's
-network.
+"""Cost of a container without a network, reached by a socket, beside one in the host's network.
 
     make bench-networks      (or: python -m benchmarks.networks --rounds 3 --requests 2000)
 
-On one virtual host, alternately: HAProxy sends the same requests to the service's socket, and to a
+On one virtual host, HAProxy sends the same requests alternately to the service's socket and to a
 second container of the same image, started by hand with the host's network and a port of loopback.
-Requests come from outside: for the shortest answer (the list of models), and for streams, with
-their time to the first token and tokens a second. The fake lists models without delay, so nearly
-all of that time is transport.
+Requests come from outside, for the shortest answer (the list of models) and for streams, which give
+the time to the first token and tokens a second. The fake lists models without delay, so nearly all
+of the measured time is transport.
 """
 
 import argparse
@@ -54,7 +53,7 @@ def main() -> int:
         for _ in range(arguments.rounds):
             for kind, result in values.items():
                 _send_to(kind)
-                _lists(200)  # both ends are warm
+                _lists(200)  # client and server are warm
                 result[measures[0]] += _lists(arguments.requests)
                 for first, rate in _streams(arguments.requests // 40):
                     result[measures[1]].append(first)
@@ -102,7 +101,7 @@ def _start_by_hand() -> None:
 def _send_to(kind: str) -> None:
     script = f"s|server self [^ ]*|server self {SERVERS[kind]}|"
     _inside("sh", "-c", f"sed -i '{script}' {CONFIG} && systemctl reload sparkwright-gateway")
-    time.sleep(6)  # two checks restore it
+    time.sleep(6)  # HAProxy needs two health checks to use the server again
 
 
 def _headers() -> dict[str, str]:

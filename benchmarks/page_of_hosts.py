@@ -1,9 +1,9 @@
-"""Time of the page of many hosts: reading, judging, rendering, and its size.
+"""Time to read, judge and render the page of many hosts, and the size of the page.
 
     python -m benchmarks.page_of_hosts --hosts 100 --runs 20
 
-The fleet is invented (``lab.example_report``): 60 loads a result, a service a host. The page takes
-the newest result of a service, so more runs cost nothing.
+The fleet is invented (``lab.example_report``): each host has one service, and each result 60 loads.
+The page takes the newest result of a service, so more runs cost nothing.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def _measure(directory: Path) -> float:
     started = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - started
-    if done.returncode not in (0, 1):  # 1: the invented fleet has a slow host and a failed one
+    if done.returncode not in (0, 1):  # 1: the fleet has a slow and a failed host
         raise SystemExit(done.stderr)
     return seconds
 

@@ -1,12 +1,12 @@
-"""A long line on this machine: a TCP relay that delivers bytes only after a while.
+"""A TCP relay on this machine that delays bytes, like a connection over a long distance.
 
     with relay.line("10.213.77.11", 22, round_trip=0.02) as port: ...
     python -m benchmarks.relay 10.213.77.11 22 0.02      (by hand; ends with its standard input)
 
-Both directions wait half a round trip each, and a new connection as long as TCP's handshake takes.
-Bytes under way are bounded by memory alone: the line is long, not narrow. Each side of the
-relay is a separate connection, so acknowledgements and slow start are as on this machine: a real
-    line of the same length is somewhat slower, above all for large transfers.
+The relay delays each direction by half a round trip, and a new connection by TCP's handshake.
+Only memory limits the bytes in flight: the relay adds latency, and does not limit bandwidth. Each
+side of the relay is a separate connection, so acknowledgements and slow start are as on this
+machine: a real connection of the same latency is somewhat slower, above all for large transfers.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ import sys
 from collections.abc import Iterator
 
 CHUNK = 64 * 1024
-#: Largest number of chunks under way in one direction.
+#: Largest number of chunks in flight in one direction.
 UNDER_WAY = 1024
 
 
 @contextlib.contextmanager
 def line(address: str, port: int, round_trip: float) -> Iterator[int]:
-    """A port of this machine that leads to an address this many seconds away, while the block runs.
+    """Relay a port of this machine to an address with this delay, while the block runs.
 
     The relay is a separate process, so that its work does not wait for the caller's work, and it
     ends with the caller in any case.
@@ -40,7 +40,7 @@ def line(address: str, port: int, round_trip: float) -> Iterator[int]:
 
 async def _serve(address: str, port: int, one_way: float) -> None:
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # The caller waits for two packets of the handshake, the other end speaks after the third.
+        # The caller waits for two packets of the handshake; the other end sends after the third.
         third = asyncio.get_running_loop().time() + 3 * one_way
         await asyncio.sleep(2 * one_way)
         with contextlib.closing(writer), contextlib.suppress(OSError):
@@ -50,7 +50,7 @@ async def _serve(address: str, port: int, one_way: float) -> None:
                     _carry(reader, back, one_way), _carry(there, writer, one_way, not_before=third)
                 )
 
-    # asyncio turns Nagle's algorithm off at both ends: only the line causes waiting here.
+    # asyncio turns Nagle's algorithm off at both ends: only the relay delays packets.
     server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=CHUNK)
     print(server.sockets[0].getsockname()[1], flush=True)
     ended = asyncio.Event()

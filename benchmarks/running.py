@@ -1,4 +1,4 @@
-"""Run measured commands: elapsed time, and use of the controller."""
+"""Run commands, and measure their elapsed time and the load of the controller."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Results, and files made for a measurement: inventories, variables.
+#: Folder of results and of files for measurements: inventories, variables.
 WORK = Path(".sparkwright/benchmark")
 #: Number of deploys with changes before a deploy without changes is expected.
 TRIES = 4
@@ -25,7 +25,7 @@ class Cost:
     Attributes:
         seconds: elapsed seconds.
         cpu: seconds of CPU, user and system, of the controller's process.
-        peak: its largest resident size in megabytes.
+        peak: largest resident size of the controller's process, in megabytes.
     """
 
     seconds: float
@@ -53,8 +53,7 @@ class Checkout:
     ) -> Cost:
         """The site's deploy on these hosts, or on all, without pending changes.
 
-        A run with changes is not counted and repeated: another checkout may have changed the host
-        before.
+        A run with changes is repeated and not counted: another checkout may have changed the host.
         """
         options = [word for host in hosts for word in ("--limit", host)]
         command = [str(self.pyinfra), "--yes", *options, str(inventory.resolve()), "deploy.py"]
@@ -79,7 +78,7 @@ class Checkout:
 
 def run(command: Sequence[str], environment: Mapping[str, str], folder: Path = Path()) -> Cost:
     """Run a command, which must succeed."""
-    # As on a user's machine: Python keeps its compiled files, for all alternatives alike.
+    # Python keeps compiled files for every alternative, as on a user's machine.
     inherited = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryFile("w+") as output:
         started = time.monotonic()
@@ -101,7 +100,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path = P
 
 
 def median(costs: Sequence[Cost]) -> Cost:
-    """Each figure's own median."""
+    """Return the median of each figure."""
     return Cost(
         statistics.median(cost.seconds for cost in costs),
         statistics.median(cost.cpu for cost in costs),

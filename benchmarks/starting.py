@@ -4,11 +4,12 @@
 
 The benchmark measures, on one virtual host, on the CPU, with torch.compile: a service's first
 start, then alternately `systemctl restart` of its unit, which makes a new container with the caches
-of the first, and `docker restart` of a container by hand that keeps everything. The figures are
-seconds from the command to the first 200 of /health.
+of the first, and `docker restart` of a container that was started by hand and keeps everything. The
+figures are seconds from the command to the first 200 of /health.
 
-The lab's image contains its modules' bytecode; most images of vLLM contain none. "no bytecode" is a
-second start of such an image without sparkwright's kept bytecode: a new container must compile it.
+The lab's image contains its modules' bytecode; most images of vLLM contain no bytecode. "no
+bytecode" is a second start of such an image without sparkwright's kept bytecode: a new container
+must compile it.
 """
 
 import argparse
@@ -28,7 +29,7 @@ HOST = HOSTS[0]
 HOME = "/opt/sparkwright/services/tiny"
 UNIT = "sparkwright-tiny"
 PORT = 8000
-#: A drop-in of the unit and its additions to the compose file: bytecode is the container's own.
+#: A drop-in of the unit and its additions to the compose file, without the kept bytecode.
 DROP_IN = f"/run/systemd/system/{UNIT}.service.d/benchmark.conf"
 OVERRIDE = "/run/sparkwright-benchmark.yaml"
 NO_BYTECODE = f"""

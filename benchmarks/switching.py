@@ -2,10 +2,11 @@
 
     make bench-switching      (or: python -m benchmarks.switching --rounds 5)
 
-The benchmark alternates on one virtual host: a new tag by `pyinfra`, and the same container by hand
-as on the cards. Both are watched from outside: /health every 10 ms; the downtime is from the last
-200 before to the first 200 after. The fake boots in about a second and a real engine in minutes, so
-the output has the difference in seconds besides the ratio: it does not grow with the engine.
+On one virtual host, the benchmark alternates between a new tag deployed by `pyinfra` and the same
+container started by hand as on the cards. /health of both is polled from outside every 10 ms; the
+downtime lasts from the last 200 before the switch to the first 200 after the switch. The fake boots
+in about a second and a real engine in minutes, so the output has the difference in seconds besides
+the ratio: the difference does not grow with the engine's start.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ HOST = HOSTS[0]
 TAGS = ("2026-06-18-v0.23.0-dflashfix", "2026-07-01-v0.24.0")
 HOME = "/opt/sparkwright/services/qwen36"
 NAME = "by-hand"
-#: Without a proxy, whose view of the service's health would be measured instead.
+#: The services have no proxy: its view of their health would be measured instead.
 SERVICES = json.dumps(
     {
         "qwen36": {
@@ -124,7 +125,7 @@ def _ours(tag: str) -> float:
 
 
 def _by_hand() -> float:
-    """The same container, started as on the cards, stopped and started once more."""
+    """Start the same container as on the cards, stop it, and start it again."""
     compose = yaml.safe_load(machines.inside(HOST, ["cat", f"{HOME}/current/compose.yaml"]).stdout)
     arguments = docker_run(compose["services"]["engine"])
     _inside("systemctl", "stop", "sparkwright-qwen36")
@@ -143,7 +144,7 @@ def _by_hand() -> float:
 
 
 def docker_run(service: dict[str, Any]) -> list[str]:
-    """The container of a compose file by hand, with the host's network."""
+    """Arguments of `docker run` for the container of a compose file, with the host's network."""
     arguments = ["docker", "run", "-d", "--name", NAME, "--network", "host", "--ipc", "host"]
     arguments += ["--gpus", "all", "--entrypoint", service["entrypoint"][-1]]
     arguments += ["--env-file", f"{HOME}/secrets.env"]

@@ -1,6 +1,6 @@
 """apt repositories on the depot, signed: Debian's own packages, and fakes of NVIDIA's.
 
-Only bare hosts use the repositories. The key is made with the fleet, and removed with it.
+Only bare hosts use the repositories. The signing key is made and removed with the fleet.
 """
 
 import email.utils
@@ -14,7 +14,7 @@ from lab.layout import APT_PORT, DEPOT, STATE
 
 PLACE = STATE / "depot" / "apt"
 ADDRESS = f"http://{DEPOT.address}:{APT_PORT}"
-#: The public half of the signing key of both.
+#: Public half of the key that signs both repositories.
 KEY = PLACE / "key.asc"
 _HOME = STATE / "gnupg"
 _KEYRING = "usr/share/keyrings/sparkwright-lab.asc"
@@ -28,7 +28,7 @@ _FAKES: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 def publish(bare: Path, folder: Path = PLACE, home: Path = _HOME) -> None:
-    """Make both repositories, once per fleet; a killed attempt leaves none.
+    """Make both repositories, once per fleet; a killed attempt leaves no repository.
 
     Args:
         bare: base of the bare hosts, with Debian's packages.
@@ -41,7 +41,7 @@ def publish(bare: Path, folder: Path = PLACE, home: Path = _HOME) -> None:
     pool = folder / "debian/pool"
     pool.mkdir(parents=True)
     for deb in sorted((bare / base.DEBS).glob("*.deb")):
-        # An epoch's colon, which would be encoded again in an address.
+        # An epoch's colon is encoded in the file's name, and would be encoded again in a URL.
         shutil.copyfile(deb, pool / deb.name.replace("%3a", "-"))
     for name, (programs, after) in _FAKES.items():
         _package(folder / "nvidia", name, programs, after)
@@ -59,7 +59,7 @@ def use(root: Path) -> None:
     source = f"deb [signed-by=/{_KEYRING}] {ADDRESS}/debian {base.SUITE} main\n"
     (root / "etc/apt/sources.list").write_text(source)
     for path in (root / base.DEBS).glob("*.deb"):
-        path.unlink()  # a host has no such cache
+        path.unlink()  # hosts fetch these from the depot
 
 
 def _package(folder: Path, name: str, programs: tuple[str, ...], after: str) -> None:
@@ -85,7 +85,7 @@ def _package(folder: Path, name: str, programs: tuple[str, ...], after: str) -> 
 
 
 def _index(repository: Path, suite: str, component: str, home: Path) -> None:
-    """Packages, Release, and InRelease, which apt asks for first."""
+    """Write Packages, Release, and InRelease, which apt requests first."""
     texts = []
     for deb in sorted(repository.rglob("*.deb")):
         data = deb.read_bytes()

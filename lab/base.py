@@ -1,8 +1,8 @@
 """The base file systems of the machines: Debian 13, made once with mmdebstrap and kept.
 
 Hosts have the requirements of a deploy; a bare host is as Debian's installer leaves it, and
-packages of the missing programs are beside it, for the depot's apt repository. One host has the
-newest Docker of Debian.
+packages of the missing programs are in a folder of its tree, for the depot's apt repository. One
+host has the newest Docker of Debian.
 """
 
 import hashlib
@@ -38,8 +38,7 @@ _NEWEST = (
 LAPTOP = ("ca-certificates", "git", "pipx", "python3", "python3-venv")
 #: Packages that a bare host can get from the depot.
 OFFERED = ("docker.io", "docker-cli", "docker-compose", "haproxy", "earlyoom")
-#: Folder of the packages in the bare base: below apt's own folder for them, where apt does not
-#: look.
+#: Folder of the packages in the bare base, below apt's folder of packages: apt does not read it.
 DEBS = "var/cache/sparkwright-lab-debs"
 
 
@@ -49,12 +48,12 @@ def path() -> Path:
 
 
 def ensure() -> Path:
-    """The base tree, made if it is missing; a killed build leaves none."""
+    """The base tree, made if it is missing; a killed build leaves no tree."""
     return _made("base", PACKAGES, path())
 
 
 def ensure_bare() -> Path:
-    """The base tree of a bare host, with the packages that it can have."""
+    """The base tree of a bare host, with the packages that the host can install."""
     download = "apt-get --yes -qq --no-install-recommends --download-only install"
     hooks = (
         f"APT_CONFIG=$MMDEBSTRAP_APT_CONFIG {download} {' '.join(OFFERED)}",
@@ -71,7 +70,7 @@ def newest_path() -> Path:
 
 def ensure_newest() -> Path:
     """A host with the newest Docker: everything else comes from the suite."""
-    # Unstable is signed for a week, and a mirror may be a snapshot.
+    # Unstable's signature is valid for a week, and a mirror may be a snapshot.
     mirror = debian_mirror()
     settings = (f'APT::Default-Release "{SUITE}"', 'Acquire::Check-Valid-Until "false"')
     return _made(
@@ -120,7 +119,7 @@ def _made(
     for stale in CACHE.glob(f"{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
     building = base.with_suffix(".new")
-    # The build's temporary files lie here too, so that a killed build leaves nothing elsewhere.
+    # The build's temporary files are in this folder, too: a killed build leaves no other files.
     scratch = CACHE / f"tmp-{name}"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=0o755)
@@ -147,7 +146,7 @@ def _made(
     try:
         _, text = process.communicate()
     except KeyboardInterrupt:
-        process.wait(timeout=30)  # it got the signal too, and removes its own mounts and files
+        process.wait(timeout=30)  # mmdebstrap removes its mounts and files
         raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Files of an invented fleet, as runs and benchmarks leave them: for pictures, trials and tests.
+"""Files of an invented fleet, in the form of runs and benchmarks, for pictures, trials and tests.
 
     python -m lab.example_report DIR --hosts 4 --runs 6
 
@@ -33,7 +33,7 @@ MODELS = {
 }
 CHECKS = ("health", "models", "key", "generation", "metrics", "speculation")
 #: Category -> decode in tokens/s, time to first token in s and acceptance of one stream, tokens/s
-#: of one and of eight streams together: the card of the first model above.
+#: of one and of eight streams together, from the card of the first model above.
 _CARD = {
     "coding": (91.7, 0.088, 0.325, 89, 360),
     "math": (123.6, 0.113, 0.477, 118, 416),
@@ -42,7 +42,7 @@ _CARD = {
     "natural-language": (91.8, 0.104, 0.323, 89, 296),
     "extraction-json": (79.8, 0.103, 0.281, 78, 399),
 }
-#: Prompt tokens -> decode and acceptance that all categories tend to (same card), and how much.
+#: Prompt tokens -> decode and acceptance that all categories approach (same card), and the share.
 _LONG = {4000: (100, 0.43, 0.3), 16000: (98, 0.43, 0.67), 32000: (83, 0.47, 0.75)}
 _START = dt.datetime(2026, 7, 2, 9, 30, tzinfo=dt.UTC)
 

@@ -28,9 +28,9 @@ from lab.layout import (
 )
 from lab.lock_file import PLACE, one_at_a_time
 
-#: Temporary files of image builds: not in a directory that everybody can write to.
+#: Folder for temporary files of image builds: other users can't write to it.
 _SCRATCH = STATE / "tmp"
-#: Beside the record of the holder: processes that a killed holder has started may still run.
+#: Lock beside the holder's record: processes that a killed holder has started may still run.
 _CHANGING = PLACE / "changing"
 
 
@@ -46,7 +46,7 @@ def up(only: tuple[str, ...] = ()) -> None:
         packages.install()
         _of_whom(say)
         with ThreadPoolExecutor(max_workers=8) as pool:
-            # The image needs a root file system of its own: made beside the hosts'.
+            # The image's root file system is built at the same time as the hosts' file system.
             image = pool.submit(_image_files)
             tree = base.ensure()
             keys()
@@ -76,7 +76,7 @@ def up(only: tuple[str, ...] = ()) -> None:
 def down(*, keep_base: bool = False) -> None:
     """Remove every trace: processes, mounts, bridge, files.
 
-    A failed or repeated removal works, too.
+    A removal can be repeated, also after a failure.
     """
     made, mine = origin.read(), origin.here()
     if made is not None and made.checkout != mine.checkout:
@@ -92,7 +92,7 @@ def down(*, keep_base: bool = False) -> None:
 
 
 def status() -> None:
-    """Running machines and their answers, their owner, and the holder."""
+    """Print the state of each machine, the fleet's checkout, and the lab's holder."""
     for machine in MACHINES:
         port = REGISTRY_PORT if machine is DEPOT else 22
         if machine not in (DEPOT, *HOSTS) and machines.running(machine) is None:
@@ -120,12 +120,12 @@ def _alone() -> contextlib.AbstractContextManager[None]:
 
 
 def _of_whom(say: Callable[[str], None]) -> None:
-    """Record the fleet's checkout, or name its owner, and give it this checkout's hub."""
+    """Record a new fleet's checkout; warn about another checkout's fleet, and renew its hub."""
     STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
     if not any(machine.home.exists() for machine in MACHINES):
         origin.write(origin.here())
         return
-    if not base.path().is_dir():  # their disks hold only the differences from their base
+    if not base.path().is_dir():  # a machine's disk has only differences from its base
         raise SystemExit(
             "the machines stand on another base file system than this checkout's: "
             "run `python -m lab down` first, or use the checkout that brought them up"
@@ -150,7 +150,7 @@ def keys() -> None:
         subprocess.run(arguments, check=True)
     public = " ".join((SSH / "host_ed25519.pub").read_text().split()[:2])
     (SSH / "known_hosts").write_text("".join(f"{m.address} {public}\n" for m in MACHINES))
-    # `sudo make demo` or a Makefile that uses sudo: the user's own ssh must be able to read them.
+    # After `sudo make demo`, the user's own ssh must be able to read the keys.
     owner = os.environ.get("SUDO_UID")
     if owner:
         for path in (SSH, *SSH.iterdir()):

@@ -1,6 +1,6 @@
 """FAKE for the git repository of vllm-dflash, from which the TurboQuant image is built.
 
-The card's instructions are to build `turboquant/` of that repository. Here it is a Dockerfile of
+The card's instructions are to build `turboquant/` of that repository. The fake has a Dockerfile of
 the same shape over the fake image, in a bare repository that any static HTTP server can serve.
 Author and dates are fixed, so the commit is the same on every machine.
 """

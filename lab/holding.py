@@ -1,4 +1,4 @@
-"""A machine has one lab: its user holds it, and everyone else is shown the holder.
+"""A machine has one lab: its user holds it, and other users see the holder.
 
     with held("tests"):
         ...
@@ -34,11 +34,11 @@ _UNKNOWN = "the lab is held by a process that has not said who it is"
 
 
 class LabIsHeldError(SystemExit):
-    """Another process holds the lab: one message, and exit code 1."""
+    """Another process holds the lab; the message names this process, and the exit code is 1."""
 
 
 class Process(NamedTuple):
-    """A process, and its start in clock ticks: its number alone may be reused."""
+    """A process, by its number and its start in clock ticks, since numbers are reused."""
 
     pid: int
     started: int
@@ -55,7 +55,7 @@ class Holder:
 
     @property
     def message(self) -> str:
-        """Message with the lab's holder, the begin of the hold, and the next step."""
+        """Message with the lab's holder, the start of the hold, and the next step."""
         pid = self.process.pid
         return (
             f"the lab is held by process {pid} ({self.purpose}) of {self.checkout}"
@@ -68,7 +68,7 @@ class Holder:
 def held(
     purpose: str, *, wait: bool = False, file: Path = FILE, process: int | None = None
 ) -> Iterator[None]:
-    """Hold the lab. ``process`` is the working process, if it is not this one."""
+    """Hold the lab. ``process`` is the working process, if that is another process."""
     if file == FILE and os.geteuid() != 0:
         arguments = ["sudo", sys.executable, "-m", "lab", "keep", str(os.getpid()), purpose]
         with kept([*arguments, "--wait"] if wait else arguments):
@@ -101,8 +101,8 @@ def holder(file: Path = FILE) -> Holder | None:
 def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     """Run a command to its end, and hold the lab until then; return its exit code, or 130.
 
-    The terminal sends its interrupt to both, and the command handles it. Other signals that would
-    end this process are forwarded, and end it once the command has ended.
+    The terminal sends an interrupt to both processes, and the command handles the interrupt. Other
+    signals that would end this process are forwarded, and end it once the command has ended.
     """
     got: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -113,7 +113,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
 
     def hand_on(number: int) -> None:
         if child is not None and number != signal.SIGINT:
-            with contextlib.suppress(OSError):  # a command of root's, through sudo
+            with contextlib.suppress(OSError):  # the command may run as root, by sudo
                 child.send_signal(number)
 
     heeded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -121,7 +121,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     before = [(item, signal.signal(item, heed)) for item in heard]
     try:
         child = subprocess.Popen(command, cwd=cwd)
-        for number in tuple(got):  # signals from before there was a child to forward them to
+        for number in tuple(got):  # signals that arrived before the child started
             hand_on(number)
         code = child.wait()
     finally:
@@ -135,12 +135,12 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     return code if code >= 0 else 128 - code
 
 
-# For a user who is not root: a root process holds the lab until this process ends, in any way.
+# For a user who is not root, a root process holds the lab until this process ends.
 
 
 @contextlib.contextmanager
 def kept(command: Sequence[str]) -> Iterator[None]:
-    """Hold the lab through a command that calls ``keep``, and has itself reported a failure."""
+    """Hold the lab through a command that calls ``keep``, and reports its failures itself."""
     keeper = subprocess.Popen(
         command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -160,7 +160,7 @@ def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -
     """Hold the lab for another process until standard input ends, which happens when that process
     ends."""
     with held(purpose, wait=wait, file=file, process=process):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the other process
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process handles it
         sys.stdout.write(_GRANTED)
         sys.stdout.flush()
         sys.stdin.read()
@@ -170,7 +170,7 @@ def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -
 
 
 def _take(wanted: Holder, wait: bool, file: Path) -> int | None:
-    """The descriptor of the lock; None if an ancestor holds it already."""
+    """The descriptor of the lock; None if an ancestor holds the lock."""
     deadline = time.monotonic() + _GRACE_SECONDS
     while True:
         descriptor, taken = lock_file.opened(file), False
@@ -182,7 +182,7 @@ def _take(wanted: Holder, wait: bool, file: Path) -> int | None:
                 if result is not None and result.process in _family(wanted.process):
                     return None
                 if result is None and time.monotonic() < deadline:
-                    time.sleep(0.01)  # it has not recorded itself yet, or is ending
+                    time.sleep(0.01)  # the holder is starting or ending
                     continue
                 message = result.message if result else _UNKNOWN
                 if not wait:
@@ -232,7 +232,7 @@ def _process(pid: int) -> Process:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; the name before may hold anything."""
+    """The fields of /proc/PID/stat from the state on; the name before may have any character."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
 
 

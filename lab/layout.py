@@ -1,4 +1,4 @@
-"""The virtual fleet's names, addresses and places."""
+"""The virtual fleet's names, addresses and paths."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,9 +7,9 @@ BRIDGE = "sw-lab"
 CONTROLLER = "10.213.77.1"
 PREFIX_LENGTH = 24
 
-#: Everything of a running fleet: keys, known_hosts, machines, logs. Removed by `down`.
+#: Folder of a running fleet, removed by `down`: keys, known_hosts, machines, logs.
 STATE = Path("/var/lib/sparkwright-lab")
-#: Slow builds that are the same for every fleet: base file system, serving image.
+#: Folder of slow builds that every fleet shares: base file system, serving image.
 CACHE = Path("/var/cache/sparkwright-lab")
 
 SSH = STATE / "ssh"
@@ -24,13 +24,13 @@ class Machine:
     """A systemd-nspawn machine.
 
     Attributes:
-        gpu: its fake GPU (a key of ``fakes.GPUS``); None for the depot.
-        memory_kib: MemTotal in /proc/meminfo; None leaves this machine's own.
+        gpu: the machine's fake GPU (a key of ``fakes.GPUS``); None for the depot.
+        memory_kib: MemTotal in /proc/meminfo; None for this machine's value.
         dgx: whether it has the release files of DGX OS.
         bare: whether it has neither Docker nor NVIDIA's container toolkit.
-        newest: whether its Docker is Debian's newest, with containerd's image store, as fresh
-            installations of 29 have.
-        devices: device nodes of a real GPU that it gets (`lab/gpu`).
+        newest: whether its Docker is Debian's newest, with containerd's image store, as in fresh
+            installations of Docker 29.
+        devices: device nodes of a real GPU, for the machine (`lab/gpu`).
     """
 
     name: str
@@ -44,7 +44,9 @@ class Machine:
 
     @property
     def machine(self) -> str:
-        """The name for systemd-nspawn; short, because its network interface has it too."""
+        """The name for systemd-nspawn; it is short, because it is part of the network interface's
+        name.
+        """
         return f"sw-{self.name}"
 
     @property
@@ -63,8 +65,7 @@ SPARK_MEMORY = 127601388
 BOX_MEMORY = 64 * 1024 * 1024
 
 DEPOT = Machine("depot", "10.213.77.2")
-#: The depot's second address: the hub's large files have another origin than the hub, as with the
-#: real hub.
+#: The depot's second address, for large files: as in the real hub, they have another origin.
 CDN = "10.213.77.3"
 HOSTS = (
     Machine("spark-1", "10.213.77.11", "gb10", SPARK_MEMORY, dgx=True),
@@ -72,8 +73,8 @@ HOSTS = (
     Machine("rtx-1", "10.213.77.13", "rtx5090", BOX_MEMORY),
     Machine("hopper-1", "10.213.77.14", "h200", BOX_MEMORY),
 )
-#: More Sparks, for measurements with many hosts, a bare box, and a box with the newest Docker: they
-#: start only on request.
+#: Machines that start only on request: more Sparks, for measurements with many hosts, a bare box,
+#: and a box with the newest Docker.
 SPARES = (
     *(
         Machine(f"spark-{n}", f"10.213.77.{20 + n}", "gb10", SPARK_MEMORY, dgx=True)
@@ -82,7 +83,7 @@ SPARES = (
     Machine("bare-1", "10.213.77.31", "rtx5090", BOX_MEMORY, bare=True),
     Machine("newdocker-1", "10.213.77.32", "rtx5090", BOX_MEMORY, newest=True),
 )
-#: One host for each real GPU of this machine: only `lab/gpu` starts these hosts.
+#: Hosts that only `lab/gpu` starts, one for each real GPU of this machine.
 GPU_HOSTS = tuple(
     Machine(
         f"gpu-{number + 1}",

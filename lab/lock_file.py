@@ -17,8 +17,8 @@ PLACE = Path("/run/sparkwright-lab")
 
 
 def opened(file: Path) -> int:
-    """A descriptor of the file, made if it is missing, in a directory that belongs to its owner
-    alone.
+    """A descriptor of the file, made if it is missing, in a directory that only its owner can
+    access.
     """
     while True:
         with contextlib.suppress(FileExistsError):
@@ -26,7 +26,7 @@ def opened(file: Path) -> int:
         try:
             folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except FileNotFoundError:
-            continue  # the last holder has removed it just now
+            continue  # the last holder has just removed the folder
         except NotADirectoryError:
             raise SystemExit(f"{file.parent} is not a directory: remove it") from None
         try:
@@ -50,7 +50,7 @@ def in_place(descriptor: int, file: Path) -> bool:
 
 
 def release(descriptor: int, file: Path) -> None:
-    """Release the lock and leave no trace: neither the file nor, once it is empty, its folder."""
+    """Release the lock, and remove the file and, if it is empty, its folder."""
     if in_place(descriptor, file):
         file.unlink()
     os.close(descriptor)

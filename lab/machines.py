@@ -1,5 +1,6 @@
-"""Single machines: made from the base, started, cut off, removed. Each machine runs a real
-systemd."""
+"""Make single machines from the base; start them, cut them off, and remove them. Each machine runs
+a real systemd.
+"""
 
 import contextlib
 import json
@@ -32,7 +33,7 @@ from lab.layout import (
 #: If process 1 is systemd, the machines run as its units, in a slice of their own.
 SYSTEMD_HOST = Path("/run/systemd/system").is_dir()
 _HUB = Path(__file__).resolve().parent / "hub"
-#: The depot's part of this checkout: a copy, because the checkout may be removed before the fleet.
+#: A copy of the depot's code in this checkout, which may be removed before the fleet.
 _DEPOT_LAB = STATE / "depot" / "lab"
 
 
@@ -72,9 +73,9 @@ def start(machine: Machine, base: Path) -> None:
         f"--register={'yes' if SYSTEMD_HOST else 'no'}",
         f"--network-bridge={BRIDGE}",
         "--capability=all",
-        # Docker inside needs these.
+        # Docker inside the machine needs these system calls.
         "--system-call-filter=add_key keyctl bpf",
-        # The kernel's log is the machine's: a host's doctor would report other hosts' events.
+        # All hosts share the kernel's log: a host's doctor would report events of other hosts.
         "--system-call-filter=~syslog",
         "--console=read-only",
         *_binds(machine),
@@ -105,12 +106,12 @@ def cut_power(machine: Machine) -> None:
     """End every process of the machine at once, as a power cut does. Its disk stays."""
     leader = running(machine)
     if leader:
-        # The end of a process namespace's process 1 ends all others in it.
+        # The end of process 1 ends every other process of its namespace.
         os.kill(leader, signal.SIGKILL)
         deadline = time.monotonic() + 15
         while running(machine) and time.monotonic() < deadline:
             time.sleep(0.05)
-    # systemd-nspawn itself ends after that; an instance that never had a process 1 is ended here.
+    # systemd-nspawn ends after its process 1; an instance that never had a process 1 is ended here.
     pid = _nspawn(machine)
     deadline = time.monotonic() + 10
     while pid and time.monotonic() < deadline:
@@ -172,7 +173,7 @@ def _binds(machine: Machine) -> list[str]:
             f"--bind-ro={STATE}/depot/apt:/srv/apt",
             f"--bind-ro={_DEPOT_LAB}:/srv/lab",
         ]
-    # On a real directory Docker uses overlay2; on our overlay it would fall back to copying.
+    # On a real directory Docker uses overlay2; on an overlay it would fall back to copies.
     result = [f"--bind={machine.home}/docker:/var/lib/docker"]
     if machine.newest:
         result.append(f"--bind={machine.home}/containerd:/var/lib/containerd")
@@ -196,7 +197,7 @@ def _configure(machine: Machine) -> None:
     _write(root, "etc/systemd/network/10-host0.network", f"{network}LinkLocalAddressing=no\n")
     _enable(root, "systemd-networkd.service")
     for unit in (
-        "systemd-modules-load.service",  # no modules exist to load
+        "systemd-modules-load.service",  # there are no kernel modules
         "systemd-networkd-wait-online.service",
         "apt-daily.timer",
         "apt-daily-upgrade.timer",
@@ -205,7 +206,7 @@ def _configure(machine: Machine) -> None:
         "fstrim.timer",
     ):
         _mask(root, unit)
-    # This machine's clock is the hosts' clock: FAKE for a time service that has synchronised.
+    # FAKE for a time service that has synchronised: hosts have this machine's clock.
     _write(root, "etc/tmpfiles.d/sparkwright-lab.conf", "f /run/systemd/timesync/synchronized\n")
     _users(root, "sudo" if machine.bare else "sudo,docker")
     if machine.bare:
@@ -259,7 +260,7 @@ def _depot(root: Path) -> None:
         f"http: {{addr: ':{REGISTRY_PORT}'}}\n"
     )
     _write(root, "etc/docker/registry/config.yml", registry)
-    # Bound from outside, without knowledge of the registry's user.
+    # The registry runs as root, since its folder is bound from outside.
     override = "[Service]\nUser=root\nGroup=root\n"
     _write(root, "etc/systemd/system/docker-registry.service.d/lab.conf", override)
     _enable(root, "docker-registry.service")

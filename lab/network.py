@@ -1,4 +1,4 @@
-"""The bridge that connects the machines. No route leads off it: traffic stays on this machine."""
+"""The bridge that connects the machines: it has no route, so traffic stays on this machine."""
 
 import subprocess
 from pathlib import Path
@@ -38,7 +38,7 @@ def shape(machine: Machine, megabytes: float | None) -> None:
     """Limit a machine's outgoing traffic, in megabytes per second; None removes the limit.
 
     The limit is a queue on the machine's own end of the cable, so that packets are delayed as on a
-    real line. A limit on this side would be a bridge port's policing, which drops packets.
+    real connection. A limit on this side would be a bridge port's policing, which drops packets.
     """
     leader = machines.running(machine)
     if leader is None:

@@ -1,8 +1,7 @@
 """Origin of a fleet: its checkout, and the files that its machines were made from.
 
-Another checkout may use a fleet that was left up. Everything renewable is renewed then (the
-hub and its repositories, the images in the registry); the contents of the machines' disks stay, and
-a warning is printed.
+Another checkout may use a fleet that was left up. Then the hub, its repositories and the images in
+the registry are renewed; the contents of the machines' disks stay, and a warning is printed.
 """
 
 import hashlib

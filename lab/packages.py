@@ -8,7 +8,7 @@ NEEDED = (
     "ca-certificates",
     "curl",
     "debian-archive-keyring",
-    "gnupg",  # judges vendors' keys, and makes the lab's own
+    "gnupg",  # checks vendors' keys, and makes the lab's keys
     "haproxy",
     "iproute2",
     "iptables",  # only in namespaces of the tests
@@ -44,7 +44,7 @@ def install(needed: tuple[str, ...] = NEEDED) -> None:
         )
         if done.returncode != 0:
             raise SystemExit(f"apt-get {command[0]} failed:\n{done.stderr.strip()}")
-    if "haproxy" in missing:  # only the program is needed, not its service
+    if "haproxy" in missing:  # the lab needs the program without its service
         stop = ["systemctl", "disable", "--quiet", "--now", "haproxy.service"]
         with contextlib.suppress(FileNotFoundError):
             subprocess.run(stop, capture_output=True, check=False)

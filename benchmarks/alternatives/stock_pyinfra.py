@@ -1,4 +1,4 @@
-"""The same tasks as deploy.py with pyinfra's own operations and facts, on its own connection.
+"""The same tasks as deploy.py, with pyinfra's own operations, facts and connection.
 
 A deploy as a good pyinfra user would write it by hand, for a host without pending changes.
 Values come from the run's variables file (benchmarks/converged.py writes it from the plan).

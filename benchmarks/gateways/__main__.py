@@ -3,9 +3,9 @@
     ``python -m benchmarks.gateways [NAME=PROGRAM ...]``
 
 PROGRAM is the path of a candidate: litellm=VENV/bin/litellm, production-stack=VENV/bin/vllm-router,
-envoy=VENV/bin/envoy; HAProxy is the host's. All candidates listen on loopback; rounds alternate.
-Times are milliseconds and medians, memory is the first round's. A figure below 0 is the status of a
-failed answer, -1 a broken connection.
+envoy=VENV/bin/envoy; HAProxy is this machine's program. All candidates listen on loopback; rounds
+alternate. Times are medians in milliseconds; memory is measured in the first round. A negative
+figure is the status of a failed answer; -1 means a broken connection.
 """
 
 import asyncio

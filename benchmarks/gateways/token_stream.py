@@ -14,7 +14,7 @@ STREAMS = {"now": 0}
 
 
 def event(model: str, **fields: object) -> bytes:
-    """A chunk of an answer that is streamed."""
+    """A chunk of a streamed answer."""
     data = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
     text = b"data: " + json.dumps(data | fields, separators=(",", ":")).encode() + b"\n\n"
     return b"%x\r\n%s\r\n" % (len(text), text)

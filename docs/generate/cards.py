@@ -1,4 +1,4 @@
-"""The cards that the catalog quotes: by their names, and where they are published."""
+"""Table of the cards that the catalog quotes: name, description, date and address."""
 
 _HUB = "https://huggingface.co/AEON-7"
 _GITHUB = "https://github.com/AEON-7"

@@ -10,23 +10,22 @@ from sparkwright.catalog.gpus import FAMILIES, architectures, family, spark_only
 from sparkwright.catalog.reader import KINDS, documented
 
 _INTRODUCTION = """\
-The catalog has the recipes that sparkwright serves without a file of yours: each as its card
-publishes it, recipes for several Sparks, and recipes for newer models as others publish them.
-AEON's images are for arm64, so for DGX Sparks only; RTX 50 boxes, H100 and H200 run stock vLLM, by
-vLLM's own recipes.
+The catalog has recipes that sparkwright serves without a file of yours: the cards' recipes,
+recipes for several Sparks, and other publishers' recipes for newer models.
+AEON's images are for arm64, so only DGX Sparks run them; RTX 50 boxes, H100 and H200 run stock
+vLLM, by vLLM's own recipes.
 
     sparkwright advise agents                     # recipes for a workload
     sparkwright catalog show aeon-vllm-ultimate   # one whole entry
 
 `catalog show` prints an entry. An image has changes and faults of each tag, versions in it,
-variables that it reads, images beside it, GPUs that the card names, licence and the operator's
+variables that it reads, related images, GPUs that the card names, licence and the operator's
 duties. A model has files, formats, switches of a request, licence and duties. A recipe has
 arguments, aliases with their sampling, notes, and tested hardware. A measurement has the card's
 table.
 
-Known faults: [Checks](checks.md). Differences between recipe and card:
-[Deviations](../catalog/DEVIATIONS.md). Ways to run these models that the cards show and
-sparkwright lacks, and models that the catalog lacks: [not-ours.yaml](not-ours.yaml)."""
+[Checks](checks.md) lists known faults, [Deviations](../catalog/DEVIATIONS.md) differences between
+recipe and card, and [not-ours.yaml](not-ours.yaml) models and uses that the catalog lacks."""
 
 _CARDS = """\
 Facts and figures come from the publishers' cards of the given day. Pages, messages and `source` in
@@ -36,8 +35,8 @@ observed" means input and output of real vLLM servers. "sparkwright" marks this 
 values, and "sparkwright, after …" its own words for others' observations."""
 
 _RECIPES = """\
-Speeds are tokens a second of a single stream for code, and in brackets the range over other
-prompts, as the cards give them for a DGX Spark. **No recipe of this catalog ran on real hardware
+Speeds are tokens a second of a single stream for code, with the range over other prompts in
+brackets, as the cards give them for a DGX Spark. **No recipe of this catalog ran on real hardware
 with sparkwright yet**, unless its row says so."""
 
 _ALIASES = """\
@@ -55,7 +54,7 @@ file's own name and folder are free. A new image tag, model or recipe needs no c
     catalog_directories = ["my-catalog"]
 
 Later directories override the shipped catalog by kind and name. With `extends: true` an entry
-changes only the keys that it has: mappings are merged key by key, everything else is replaced.
+changes only the keys that it has: mappings are merged key by key, and other values are replaced.
 `extends: NAME` merges over another entry, under a new name.
 
     # my-catalog/fewer-sequences.yaml
@@ -71,9 +70,9 @@ repository's own files:
     sparkwright catalog new recipe my-recipe --model organisation/name
     sparkwright check --recipe my-recipe
 
-The first line of the file names a JSON Schema, with which editors complete keys and underline
-mistakes. Unknown keys, missing keys and names that lead nowhere are errors with file and key. In
-a catalog of your own `source`, `system` and `date` may be left out.
+The first line of the file names a JSON Schema, so editors complete keys and underline
+mistakes. Unknown keys, missing keys and names of missing entries are errors with file and key. In
+your own catalog `source`, `system` and `date` are optional.
 [minimal.yaml](examples/minimal.yaml) has the required keys of a recipe;
 [complete.yaml](examples/complete.yaml) has every key.
 
@@ -102,7 +101,7 @@ def machines(recipe: Recipe, catalog: Catalog) -> str:
     families = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
     images = architectures(recipe, catalog)
     if any(FAMILIES[cap].architecture not in images for cap in recipe.needs.compute_caps):
-        return f"{families}, as its card says; its image is for {', '.join(images)} alone"
+        return f"{families}, by its card; its image is only for {', '.join(images)}"
     return f"{families} only" if spark_only(recipe, catalog) else families
 
 

@@ -20,13 +20,13 @@ commands print the whole text, remedy and source of an id, without a host:
     sparkwright doctor --explain nvml-mismatch"""
 
 _RULES = """\
-`sparkwright check`, `plan` and `deploy` judge the plan by these rules, before they
-connect to a host. Preflight judges again, with the host's hardware. A rule is silenced on one
+`sparkwright check`, `plan` and `deploy` check the plan by these rules before they
+connect to a host. Preflight checks again, with the host's hardware. A rule is silenced on one
 service with a reason, which every run repeats: `"silenced": {"gb10-memory-share": "why it does
 not hold here"}`. "(w)" marks a warning."""
 
 _ISSUES = """\
-Known faults of image tags and models, from `issues` of the catalog. The [known issues of the
+`issues` of the catalog list known faults of image tags and models. The [known issues of the
 cards](known-issues.yaml) lists each issue of a card, with its source and check."""
 
 _DOCTOR = """\

@@ -33,7 +33,7 @@ The same mistake has the same code in every command. Code 2: an unknown argument
 password on the command line; a missing inventory, or several without a choice; a mistake in an
 inventory, `group_data/`, a catalog or a lock; `--limit` or `--service` that matches nothing; a
 known mistake in the plan (`check`, `plan` and `deploy`). `lock`, `render`, `bundle`, `endpoints`
-and `monitoring` do not judge the plan.
+and `monitoring` do not check the plan.
 
 A deploy ends with 0 when every host is as planned, with 1 when a host was refused, failed or
 rolled back. pyinfra also ends with 0 when its question is answered with anything but Enter.
@@ -57,9 +57,9 @@ _OF_THE_CONNECTION = {tuple(names) for names, _, _ in OPTIONS}
 Row = tuple[str, str]
 #: An option of this many commands is listed as a shared option.
 _MANY = 3
-#: Options that the introduction names, and no command's line.
+#: Options that only the introduction lists.
 _EVERYWHERE = ("--data", "--limit", "--service", "--json")
-#: Causes of exit code 1, by command, beside a host that does not answer.
+#: Causes of exit code 1, by command, besides a host that does not answer.
 _ENDS_WITH_1 = {
     "bench": "a figure is out of range, or a request or service failed",
     "bundle": "the directory is not complete; run it again to continue",
@@ -73,7 +73,7 @@ _ENDS_WITH_1 = {
     "report": "a service is not as planned, or slower than its card",
     "restart": "a service gives no real answers",
     "rollback": "a host failed",
-    "shell": "the host has no such service; else the exit code is the command's",
+    "shell": "the host has no such service; otherwise the exit code is the command's",
     "smoke": "a check failed",
     "start": "a service gives no real answers",
     "status": "a planned service does not run, is not healthy or not as planned, or the watch "
@@ -92,14 +92,14 @@ def page() -> str:
     parts = ["# Commands", GENERATED.format(source="sparkwright/cli")]
     parts += [_INTRODUCTION + _list(sorted(shared)), _CONNECTION]
     names = ", ".join(f"`{name}`" for names, _, _ in OPTIONS for name in names)
-    parts.append(f"`--help` explains them: {names}.")
+    parts.append(f"`--help` explains these options: {names}.")
     for path, command, context in every:
         parts += _command(path, command, context, shared)
     return "\n\n".join(parts) + "\n"
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """Every command that is not a group: its words after ``sparkwright``, and the command."""
+    """Every command that is not a group, with its words after ``sparkwright``."""
     yield from _below(main, click.Context(main, info_name="sparkwright"))
 
 
@@ -140,7 +140,7 @@ def _visible(parameter: click.Parameter) -> bool:
 
 
 def _own(command: click.Command) -> list[click.Option]:
-    """Visible options of a command except options of the connection."""
+    """Visible options of a command, except connection options."""
     return [option for option in command.params
             if isinstance(option, click.Option) and not option.hidden
             and tuple(option.opts) not in _OF_THE_CONNECTION]  # fmt: skip

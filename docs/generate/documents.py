@@ -1,6 +1,6 @@
 """Types of the documents that commands print with --json.
 
-docs/json.md is made of them, and a test compares the commands' output with them.
+docs/json.md is made from these types, and a test compares the commands' output with them.
 """
 
 from importlib import import_module
@@ -29,7 +29,7 @@ from sparkwright.results.key_states import KeyRow
 
 
 class Advised(Choice):
-    """A recipe for a workload, best first; ``spread`` over the hosts of ``--hosts``."""
+    """A recipe for a workload; ``spread`` is ``ranks`` or ``replicas`` with several ``--hosts``."""
 
     spark_only: bool
     spread: str | None
@@ -128,7 +128,7 @@ class ChangedKey(TypedDict):
 
 
 class NewSite(TypedDict):
-    """A new site, and hosts for which no recipe fits."""
+    """A new site, and hosts without a fitting recipe."""
 
     folder: str
     files: list[str]
@@ -195,7 +195,7 @@ class ServiceSummary(TypedDict):
         current, good: the release that must run, and the last release that gave real answers.
         unit: systemd's properties.
         health: null if its port is unknown.
-        stopped: record of its last stop; it may have been started since.
+        stopped: record of the last stop; the service may have been started since.
     """
 
     current: str | None
@@ -231,7 +231,7 @@ class HostSummary(TypedDict):
         maintenance: null unless a user has taken the host out of every pool.
         sleeping: exclusive services that sleep -> the running service of their group.
         plan_known: false if the plan is broken: differences from it are unknown.
-        refused: ids of preflight's errors, for which a deploy would leave a differing host alone.
+        refused: ids of preflight's errors; a deploy would skip a differing host with these errors.
     """
 
     now: float

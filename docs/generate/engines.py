@@ -1,4 +1,4 @@
-"""The table of engines in docs/own-models.md, by the interface of engines."""
+"""The table of engines in docs/own-models.md, from the interface of engines."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ def part(shipped: Catalog) -> str:
         "`engine`": lambda program: f"`{program.name}`",
         "formats of weights": lambda program: ", ".join(sorted(program.formats)),
         "architectures of its images": tags,
-        "arguments judged by the parser of": lambda program: ", ".join(
+        "versions with checked arguments": lambda program: ", ".join(
             program.parser.tables.versions()
         ),
         "variables known": lambda program: mark(program.parser.variables),

@@ -45,8 +45,8 @@ def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
         for load in ("idle", "busy")
     ]
     text = (
-        f"exit codes of commands with the GPU {'; '.join(codes)}; `smoke`, which asks for "
-        f"sense: {captures['smoke']['code']}"
+        f"exit codes of commands with the GPU {'; '.join(codes)}; `smoke`, which checks "
+        f"answers for sense: {captures['smoke']['code']}"
     )
     yield "captures", text
     memory = runs["memory"]
@@ -55,7 +55,7 @@ def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
         f"a share of {memory['share']} of {memory['total_gib']} GiB: weights "
         f"{took['weights_gib']} GiB, KV cache {took['cache_gib']} GiB "
         f"({took['cache_tokens']:,.0f} tokens), CUDA graphs {took['graphs_gib']} GiB; "
-        f"nvidia-smi says {memory['held_mib']:,} MiB, "
+        f"nvidia-smi reports {memory['held_mib']:,} MiB, "
         f"{memory['held_mib'] / memory['share'] / memory['total_gib'] / 1024:.3f}x the plan's sum"
     )
     yield "memory", text
@@ -152,7 +152,7 @@ def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[
 def _medians(
     measured: list[dict[str, Any]], least: int = 3
 ) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
-    """Streams, and each way's tokens/s and milliseconds to the first token."""
+    """Number of streams, with tokens/s and milliseconds to the first token by measured route."""
     ways: dict[int, dict[str, list[dict[str, Any]]]] = {}
     for run in measured:
         if run["tokens"] >= least:

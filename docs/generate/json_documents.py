@@ -14,8 +14,8 @@ from docs.generate.schema import in_words
 from sparkwright.catalog.reader import describe
 
 _INTRODUCTION = """\
-Every command that prints takes `--json`. The command then prints one document on standard output
-and nothing else. Messages go to standard error, and the exit code is the same as without `--json`.
+Every command that prints takes `--json`. The command then prints only one document on standard
+output. Messages go to standard error, and the exit code is the same as without `--json`.
 A key keeps its name and meaning. Later versions may add keys, so ignore unknown keys. Times
 without a unit in their name are seconds; times of a host are seconds since the epoch by the host's
 own clock. Text from hosts is escaped, so that it can't control a terminal.
@@ -25,7 +25,7 @@ something was done.
 
 [json.schema.json](json.schema.json) has the JSON Schema of each document, with the meaning of
 every key: the document of `sparkwright status` is `#/properties/status`, and the types of this
-table are in `#/$defs`. A test validates the output of every command against it."""
+table are in `#/$defs`. A test validates the output of every command against the schema."""
 
 
 @cache

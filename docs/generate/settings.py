@@ -20,7 +20,8 @@ The controller's environment: `SPARKWRIGHT_API_KEY` (the fleet's API key), `HF_T
 models) and `SPARKWRIGHT_RECORD` (file of a run's record instead of `.sparkwright/last-run.json`;
 with it, `--dry` writes a record, too).
 
-Numbers are finite, whole numbers at most 64 bits, lists and mappings at most 40 deep."""
+Numbers are finite, whole numbers have at most 64 bits, and lists and mappings are at most
+40 deep."""
 
 
 def page() -> str:
@@ -31,5 +32,5 @@ def page() -> str:
 
 
 def _python(value: Any) -> str:
-    """A default; empty for None and empty values, and for defaults with a table of their own."""
+    """A default; empty for None and empty values, and for defaults with a separate table."""
     return f"`{value!r}`" if value not in (None, [], {}) and not isinstance(value, dict) else ""

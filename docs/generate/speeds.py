@@ -1,15 +1,15 @@
-"""Published speeds of recipes, by the tables of their cards."""
+"""Published speeds of recipes, from the tables of their cards."""
 
 from sparkwright.catalog import Catalog, Recipe
 from sparkwright.catalog.measurements import Measurement, Row, Value
 
 _STATUS = ("recommended", "works", "expected")
-#: Every published table was measured on it.
+#: Compute capability of the GB10: every published table was measured on a GB10.
 _MEASURED_ON = "12.1"
 
 
 def in_order(recipe: Recipe) -> tuple[int, str, str]:
-    """Systems by their numbers."""
+    """Sort key: number of the recipe's system, then names."""
     return int(recipe.system.partition(".")[0]), recipe.system, recipe.name
 
 
@@ -43,7 +43,7 @@ def _of_system(
 def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | None:
     """The newest table of single streams with code among the prompts.
 
-    A table that the card calls historical, or without code, is taken only without another.
+    Tables that the card calls historical, or without code, count only if there is no other table.
     """
     result = []
     for measurement in catalog.measurements.values():

@@ -1,6 +1,6 @@
 """FAKE cables between machines: veths with the names of a ConnectX-7's devices, and its part of
-/sys over the real one. MTU, addresses and carrier are the kernel's own; speed and RDMA are
-invented.
+/sys mounted over the real files. MTU, addresses and carrier are the kernel's own; speed and RDMA
+are invented.
 """
 
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 from lab.fabric.tree import DEVICES, Spark
 
 HERE = Path(__file__).parent
-#: Below it in each machine: the files over /sys/class.
+#: Folder in each machine for the files that are mounted over /sys/class.
 _FAKE = "/run/sparkwright-lab/fabric"
 TOOLS = ("netplan", "ib_write_bw")
 _SYS = """

@@ -12,7 +12,7 @@ def pair(cage: int = 1, other: int | None = None) -> tuple[Spark, Spark]:
     at = (cage, cage if other is None else other)
     for spark, mine, theirs in zip(sparks, at, reversed(at), strict=True):
         far = sparks[1] if spark is sparks[0] else sparks[0]
-        # Both twins share the port: each sees both of the other side.
+        # Both twins share the port: each sees both twins of the other side.
         sees = tuple(far.mac(theirs, twin) for twin in (0, 1))
         spark.ports = {
             (mine, twin): Port(True, f"{SUBNETS[twin]}.{10 + spark.number}/24", sees=sees)

@@ -20,11 +20,11 @@ MANAGEMENT = "enP7s7"
 
 @dataclass
 class Port:
-    """A network device; ``address`` with its prefix length. ``sees`` lists the MACs at its other
-    end.
+    """A network device; ``address`` with its prefix length. ``sees`` lists the MACs at the other
+    end of the cable.
 
     Attributes:
-        roce: whether it has a RoCE v2 GID with its IPv4 address.
+        roce: whether the device has a RoCE v2 GID with its IPv4 address.
     """
 
     up: bool = False

@@ -30,8 +30,8 @@ def _card(name: str, mib: int, watts: int, number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090). For
-#: the cards below an RTX 5090 there are no captures: their memory is in catalog/gpus.yaml.
+#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090).
+#: Cards below an RTX 5090 have no captures: their memory is in catalog/gpus.yaml.
 GPUS: dict[str, dict[str, Any]] = {
     "gb10": {
         "name": "NVIDIA GB10",
@@ -97,7 +97,7 @@ def install(machine: Machine) -> None:
     if machine.dgx:
         _write(machine, "etc/dgx-release", (HERE / "dgx-release").read_text())
         _write(machine, "etc/fastos-release", (HERE / "fastos-release").read_text())
-        # DGX OS has it preinstalled; the fake is its entry in dpkg's database.
+        # DGX OS has this package preinstalled; the fake is an entry in dpkg's database.
         _write(machine, "var/lib/dpkg/info/nv-docker-options.list", "")
         status, entry = "var/lib/dpkg/status", (HERE / "nv-docker-options").read_text()
         before = (machine.root / status).read_text()
@@ -114,7 +114,7 @@ def install(machine: Machine) -> None:
 
 
 def _meminfo(total_kib: int) -> str:
-    """A meminfo of an idle host of that size: about 3 % in use."""
+    """A meminfo of an idle host of this size: about 3 % in use."""
     available = int(total_kib * 0.97)
     values = {
         "MemTotal": total_kib,

@@ -1,7 +1,7 @@
 """A lab with real GPUs, on a machine that has an NVIDIA GPU and no network.
 
 It brings up a depot (registry, hub) and one virtual host for each GPU (systemd, SSH, Docker, the
-machine's own driver and GPU), all on that machine. The roles deploy to it as to any host.
+machine's own driver and GPU), all on that machine. The roles deploy to these hosts as to any host.
 
 1. `make gpu-pack`, on a machine with Debian's and Python's packages: the lab's base tree, vLLM's
    wheels and the controller's, cut into eight parts of at most 50 MiB in `.gpu/parts`. The step
@@ -9,8 +9,8 @@ machine's own driver and GPU), all on that machine. The roles deploy to it as to
 2. On the GPU machine, in a copy of the checkout: `lab/gpu/start.sh receive FOLDER` for each part,
    in order (an archive is unpacked as soon as it is complete), and after the first part
    `lab/gpu/start.sh make`: weights (5 s) and image (30 s) are made meanwhile.
-3. `lab/gpu/start.sh up` there: 20 s. If everything is on one machine, `make gpu` does steps 2 and
-3.
+3. `lab/gpu/start.sh up` on the GPU machine takes 20 s. If everything is on one machine, `make gpu`
+   does steps 2 and 3.
 4. `lab/gpu/start.sh run COMMAND`: a command of the controller, such as `sparkwright status
    inventory/gpu.py`, or `python -m lab.gpu.prove deploy` (3 minutes).
 
@@ -22,6 +22,6 @@ Three parts are fake: NVIDIA's container toolkit (`fakes/`), which no configured
 the weights, which have a real shape and format but generate one sentence; the image, which has the
 layout of `vllm/vllm-openai` and other bytes.
 
-Known limit: Docker in the hosts has no control group for `pids_limit`. The unit by which a host
-keeps to its own GPU was written after its commands were run by hand on two H200; it has not run.
+Known limit: Docker in the hosts has no control group for `pids_limit`. The unit that limits a host
+to its own GPU has not run: only its commands were run, by hand on two H200.
 """

@@ -1,8 +1,7 @@
-"""Controls of the lab of real GPUs: commands on its hosts and of its controller, and stored
-results.
+"""Controls of the lab of real GPUs: commands on its hosts and its controller, and stored results.
 
 Raw texts and results are in `.gpu/results`. The site's settings are in `.gpu/settings.json`, which
-`inventory/gpu.py` puts over its own: a step deploys with other settings.
+override the settings in `inventory/gpu.py`: a step deploys with other settings.
 """
 
 import json
@@ -109,7 +108,7 @@ def until_well(seconds: float = 300) -> None:
 
 
 def timed(action: Callable[[], object]) -> float:
-    """Seconds from the begin of an action to the first 200 of /health after it."""
+    """Seconds from the start of an action to the first 200 of /health after the action."""
     started = time.monotonic()
     action()
     until_well()
@@ -119,7 +118,7 @@ def timed(action: Callable[[], object]) -> float:
 def streams(target: str, count: int, rounds: int, tokens: int) -> dict[str, Any]:
     """Ask for streams from the host itself: at the engine's socket, or at ADDRESS:PORT."""
     key = Path(".sparkwright/api_key").read_text().strip()
-    if target.startswith("/"):  # the proxy shows the engine a key of the host's own
+    if target.startswith("/"):  # the proxy sends the host's own key to the engine
         key = ssh("cat /opt/sparkwright/gateway/engine.map").split()[-1]
     command = f"sudo env KEY={key} MODEL={MODEL} python3 - {target} {count} {rounds} {tokens}"
     done = subprocess.run([*fleet.ssh_command(HOST), command], capture_output=True, text=True,

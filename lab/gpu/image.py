@@ -39,14 +39,14 @@ from vllm.entrypoints.cli.main import main
 if __name__ == "__main__":  # the engine's processes are started anew from this file
     sys.exit(main())
 """
-#: Parts of the system: neither CUDA's own, nor files that no engine opens.
+#: Excluded parts of the system: CUDA, and files that an engine does not open.
 _NOT_OF_THE_SYSTEM = (
     "usr/local/cuda*", "usr/local/nvidia*", "usr/share/doc", "usr/share/man", "usr/share/locale",
     "usr/lib/firmware", "usr/lib/modules", "usr/lib/jvm", "usr/lib/llvm*", "usr/src",
     "usr/lib/libcuda*", "usr/lib/libnvidia*", "usr/lib/x86_64-linux-gnu/libcuda*",
     "usr/lib/x86_64-linux-gnu/libnvidia*",
 )  # fmt: skip
-#: Of the Python with torch: other frameworks.
+#: Excluded packages of the Python with torch: other frameworks.
 _NOT_OF_TORCH = (
     "jax*", "jaxlib*", "cupy*", "pyarrow*", "pandas*", "sklearn*", "scikit_learn*", "skimage*",
     "scikit_image*", "matplotlib*", "onnx*", "tensorstore*", "torch_geometric*", "lightning*",
@@ -58,18 +58,18 @@ _NOT_OF_TORCH = (
 
 
 def build(scratch: Path = DEPOT_FILES / "image") -> list[Layer]:
-    """Write the layers; the last layer waits for nothing but `start.sh receive`."""
+    """Write the layers; the last layer waits only for `start.sh receive`."""
     scratch.mkdir(parents=True, exist_ok=True)
     venv, top = Path(sys.prefix), SITE.parent / "top"
     launcher = top / "usr/local/bin/vllm"
     launcher.parent.mkdir(parents=True, exist_ok=True)
     launcher.write_text(LAUNCHER.format(python=venv / "bin/python3"))
     launcher.chmod(0o755)
-    for name in FOLDERS:  # without this machine's files in them
+    for name in FOLDERS:  # empty folders
         (top / name).mkdir(parents=True, exist_ok=True)
         (top / name).chmod(0o1777 if name.endswith("tmp") else 0o755)
     compiled = [sys.executable, "-m", "compileall", "-q", "-j", "0", str(SITE)]
-    subprocess.run(compiled, capture_output=True, check=False)  # some files are for other versions
+    subprocess.run(compiled, capture_output=True, check=False)  # some fail to compile
     roots = ["usr", "bin", "sbin", "lib", "lib64", "etc"]
     base = Path(os.path.realpath(sys.base_prefix))
     if base != Path("/usr") and not base.is_relative_to(venv):
@@ -142,7 +142,7 @@ def _layer(target: Path, paths: list[str]) -> Layer:
     command = ["tar", "--create", "--owner=0", "--group=0", "--numeric-owner", "--sort=name",
                "--warning=none", "--ignore-failed-read", "--file", str(target), *paths]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode > 1:  # 1: a file changed while it was read
+    if done.returncode > 1:  # 1: a file changed during the read
         raise SystemExit(f"tar of {target.name}: {done.stderr[-1500:]}")
     with target.open("rb") as file:
         digest = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,10 +1,10 @@
-"""Places of the lab of real GPUs."""
+"""Paths of the lab of real GPUs."""
 
 from pathlib import Path
 
 #: The packed parts, on the machine with packages.
 PARTS = Path(".gpu/parts")
-#: One part travels with a call that takes 64 MiB in all, beside the checkout.
+#: A part and the checkout travel together in a call that takes 64 MiB.
 PART_BYTES = 50 << 20
 
 #: Folders on the GPU machine.

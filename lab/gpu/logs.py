@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-#: End of each phase, by the engine's output then; the first existing text counts.
+#: Texts in the engine's output at the end of each phase; the first text in the log counts.
 _PHASES = {
     "container": r"Attaching to ",
     "imports": r"non-default args",
@@ -32,7 +32,7 @@ _MEMORY = {
 def phases(lines: list[str]) -> dict[str, float]:
     """Seconds that each phase of a start took, in order; the sum is under `total`.
 
-    Without CUDA graphs an engine neither compiles nor captures: it lacks these phases.
+    Without CUDA graphs, an engine's start has no phases of compiling and capturing.
     """
     begun = before = float(lines[0].split()[0])
     result = {}

@@ -24,7 +24,7 @@ from lab.gpu.controls import (
     text,
 )
 
-#: Figures of `vllm bench serve`, and the engine's histogram of each.
+#: Figures of `vllm bench serve`, each with the engine's histogram.
 _HISTOGRAMS = {
     "TTFT": "time_to_first_token",
     "TPOT": "request_time_per_output_token",
@@ -33,7 +33,9 @@ _HISTOGRAMS = {
 
 
 def keep_memory(name: str) -> dict[str, Any]:
-    """Compare the plan's memory with the engine's: the plan's exit code, MiB held, phases."""
+    """Compare the plan's memory with the engine's memory: the plan's exit code, used MiB,
+    phases.
+    """
     lines = [line for line in journal(f"{name}.log").splitlines() if line[:1].isdigit()]
     code, output, _ = control("sparkwright", "plan", INVENTORY, "--json")
     text(f"plan-{name}.txt", output)
@@ -146,8 +148,9 @@ def _until_slept() -> float:
 
 
 def naps() -> dict[str, Any]:
-    """An idle service sleeps in its process: MiB that it keeps, seconds to wake it, and its
-    answer."""
+    """An idle service sleeps in its process: MiB in use, seconds to wake up, and the next
+    answer.
+    """
     idle = {SERVICE: service(idle={"after": "20s", "do": "sleep"})}
     result: dict[str, Any] = {"deploy": deploy("naps", idle), "awake_mib": ssh(HELD).strip()}
     for turn in range(3):

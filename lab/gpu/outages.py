@@ -1,7 +1,7 @@
-"""Faults of a host with a real GPU: the fault, and the time until it serves again.
+"""Faults of a host with a real GPU, and the time until the host serves again.
 
 See `lab.gpu.prove`. The machine's own GPU is never reset, and its settings stay: devices are
-removed from the virtual host alone.
+removed only from the virtual host.
 """
 
 import time
@@ -33,14 +33,18 @@ def _state() -> list[str]:
 
 
 def _fault(name: str, command: str) -> dict[str, Any]:
-    """A fault that the host repairs by itself: seconds until it serves, and the doctor's output."""
+    """A fault that the host repairs by itself: seconds until the host serves, and the doctor's
+    output.
+    """
     seconds = timed(lambda: ssh(f"{command}; sleep 2"))
     journal(f"{name}.log")
     return {"seconds to health": seconds, "state": _state(), "doctor": doctor(name)}
 
 
 def killed() -> dict[str, Any]:
-    """EngineCore is killed while 8 streams run: exit code, and seconds until it serves again."""
+    """EngineCore is killed while 8 streams run: exit code, and seconds until the engine serves
+    again.
+    """
     beside(lambda: streams(SOCKET, 8, 40, 512))
     time.sleep(3)
     return _fault("killed", "date +%s.%N >/run/lab-killed; pkill -KILL -f VLLM::EngineCor[e]")

@@ -1,4 +1,4 @@
-"""`python -m lab.gpu.pack`, as root: the needs of a GPU machine without network, in parts.
+"""`python -m lab.gpu.pack`, as root: files that a GPU machine without network needs, in parts.
 
 Three archives, made again when their sources change, and cut as one stream into `.gpu/parts`: the
 lab's base tree, the controller's wheels with systemd-nspawn's package, and vLLM's wheels.
@@ -36,7 +36,7 @@ _NOT_OF_THE_BASE = (
     "./usr/bin/ctr", "./usr/bin/containerd-shim", "./usr/bin/containerd-shim-runc-v1",
     "./var/cache/*", "./var/lib/apt/lists/*",
 )  # fmt: skip
-#: Beside other users' work on this machine.
+#: Low priority, since other users work on this machine.
 _NICE = ("nice", "-n", "19", "ionice", "-c3")
 
 
@@ -100,7 +100,7 @@ def _wheels(name: str, requirements: Path, python: str) -> Path:
             (tree / path).unlink(missing_ok=True)
         if name == "controller":
             _nspawn(tree)
-            build_runtime("x86_64", tree / "runtime")  # the controller's files for hosts
+            build_runtime("x86_64", tree / "runtime")  # files that the controller sends to hosts
     return _archive(name, key, tree)
 
 

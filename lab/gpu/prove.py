@@ -16,7 +16,7 @@ GPU, driver and versions, and raw texts beside it. Seconds were measured on one 
     dies        a worker that dies after each start                115 s
     devices     the host's device nodes go and come back            85 s
     power       the host's power is cut                             90 s *
-    disk        no room for what is compiled                       200 s *
+    disk        no room for compiled code                          200 s *
     exclusive   two services that take turns                       300 s *
     naps        an idle service sleeps in its process              200 s *
     moe, drafter    other models                                   170 s each
@@ -27,9 +27,9 @@ GPU, driver and versions, and raw texts beside it. Seconds were measured on one 
     docker, reload                                                  60 s and 10 s
     port        a port that Docker publishes, without HAProxy      300 s *
 
-A `*` marks an estimate, for a step that was not run to its end. The order suits a lease of 25
-minutes: without names, all steps run in it until the time is over. Most steps start from the base
-release, which is deployed first if `status` differs (130 s). The steps are here and in
+A `*` marks an estimate for a step that was not completed. The order suits a lease of 25
+minutes: without names, all steps run in this order until the time is over. Most steps start from
+the base release, which is deployed first if `status` differs (130 s). The steps are here and in
 lab/gpu/releases.py, faults.py and models.py.
 """
 
@@ -71,7 +71,7 @@ SMI = {
     " --format=csv,noheader,nounits",
     "holders": "nvidia-smi --query-compute-apps=process_name,used_gpu_memory --format=csv,noheader",
 }
-#: Streams, rounds, tokens, and how often each way is asked in turn.
+#: Streams, rounds, tokens, and the number of alternations between the paths.
 LEVELS = ((256, 2, 128, 2), (64, 3, 128, 2), (8, 4, 128, 2), (1, 40, 2, 2))
 MANY = ((64, 3, 128, 1), (256, 2, 128, 1))
 GATEWAY = "/opt/sparkwright/gateway/haproxy.cfg"
@@ -117,7 +117,7 @@ def captures() -> dict[str, Any]:
 
 
 def proxy() -> dict[str, Any]:
-    """Streams by HAProxy and at the engine's socket, alternately, both asked on the host itself."""
+    """Streams through HAProxy and at the engine's socket, alternately, requested by the host."""
     plain = {"engine": SOCKET, "proxy": f"127.0.0.1:{PORT}"}
     runs = in_turns(plain, LEVELS)
     threads = ssh(f"grep nbthread {GATEWAY}").split()[-1]
@@ -163,7 +163,7 @@ STEPS: dict[str, Callable[[], Mapping[str, Any]]] = {
     )
 }  # fmt: skip
 
-#: These proofs deploy settings of their own at once.
+#: These steps deploy their own settings first, without the base release.
 _BY_THEMSELVES = {
     "deploy", "replicas", "ranks", "exclusive", "naps", "fp8", "moe", "drafter", "port",
 }  # fmt: skip

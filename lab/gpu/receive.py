@@ -1,4 +1,4 @@
-"""`python3 -m lab.gpu.receive FOLDER`: takes carried parts, and unpacks complete archives.
+"""`python3 -m lab.gpu.receive FOLDER`: reads parts, and unpacks complete archives.
 
 Parts are pieces of one stream of archives, in order; `contents.json` beside the first has their
 sizes. An archive is unpacked in the background as soon as its last byte has arrived. The standard
@@ -40,7 +40,8 @@ def receive(folder: Path, home: Path = HOME) -> list[str]:
             mark.touch()
             with stream.open("rb") as source:
                 source.seek(start)
-                # The unpacking has its own session, and outlives the call that brought the part.
+                # The process that unpacks has its own session: it outlives the call that brought
+                # the part.
                 command = ["bash", "-o", "pipefail", "-c", _UNPACK.format(home=home, **archive)]
                 log = (home / f"{archive['name']}.log").open("w")
                 subprocess.Popen(command, start_new_session=True, stdin=source,

@@ -47,14 +47,14 @@ def _taken_back(name: str, recipe: str = RECIPE, **changed: Any) -> dict[str, An
 
 
 def share() -> dict[str, Any]:
-    """A release that asks for 0.995 of the GPU, which CUDA refuses: it is rolled back, with the
-    reason.
+    """A release that asks for 0.995 of the GPU, which CUDA refuses: the host rolls back and reports
+    the reason.
     """
     return _taken_back("share", arguments={"gpu_memory_utilization": 0.995})
 
 
 def noise() -> dict[str, Any]:
-    """A release whose weights are noise: it starts, and answers nonsense."""
+    """A release with random weights, which starts and answers nonsense."""
     return _taken_back("noise", "lab-noise-h200")
 
 
@@ -83,7 +83,7 @@ def replicas() -> dict[str, Any]:
     """A release is rolled through two hosts under streaming load, behind one address."""
     balanced: dict[str, Any] = {"hosts": 2, "address": {"port": BALANCER}}
     result: dict[str, Any] = {"first": deploy("replicas-first", **balanced)}
-    # Both ways reach both engines, which share one GPU and take its time in turn.
+    # Both paths lead to both engines, which share the time of one GPU.
     proxies = f"127.0.0.1:{PORT},{SECOND.address}:{PORT}"
     ways = {"proxy": proxies, "address": f"127.0.0.1:{BALANCER}"}
     result["streams"] = in_turns(ways, AT_THE_ADDRESS)
@@ -100,7 +100,7 @@ def replicas() -> dict[str, Any]:
 
 
 def _ends_and_returns(name: str, host: Machine) -> dict[str, Any]:
-    """A rank's container is killed: seconds until clients get no answer, and until they do."""
+    """A rank's container is killed: seconds until requests fail, and until requests succeed."""
     started = time.monotonic()
     ssh(f"docker kill {UNIT}", host=host)
     ssh(f"timeout 60 sh -c \"while curl -fs -m 2 -o /dev/null --unix-socket {SOCKET} "

@@ -1,8 +1,8 @@
-"""`python3 -m lab.gpu.sleep FILE`: memory that a sleeping engine frees, and its time to wake up.
+"""`python3 -m lab.gpu.sleep FILE`: memory that a sleeping engine frees, and the time to wake up.
 
-The program runs on a GPU machine itself, without a host or Docker: the site's archive is enough.
-vLLM serves Qwen3-8B's shape in its developer mode, and enters and leaves each level of sleep twice.
-A run takes 220 s with the unpacking and the weights.
+The program runs on a GPU machine itself, without a host or Docker, and needs only the archive of
+vLLM's wheels. vLLM serves Qwen3-8B's shape in its developer mode, and enters and leaves each level
+of sleep twice. A run takes 220 s with the unpacking and the weights.
 """
 
 import datetime as dt
@@ -22,7 +22,7 @@ from lab.hub.store import Store
 
 ADDRESS = "http://127.0.0.1:8123"
 HELD = "nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv,noheader,nounits"
-#: Ways back from each level: a deeper sleep has dropped the weights, and loads them again.
+#: Requests that wake up each level: after a deeper sleep, the weights are loaded again.
 WAYS = {
     1: (("POST", "/wake_up", None),),
     2: (

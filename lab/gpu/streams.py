@@ -4,7 +4,7 @@ The program runs on a host, from standard input: `python3 - TARGET STREAMS ROUND
 streams.py`, with the key in KEY and the model's name in MODEL. TARGET is the path of a socket, or
 ADDRESS:PORT, or https://ADDRESS:PORT, or several of them with commas, which get requests in turn.
 Each stream asks ROUNDS times, one request after the other, each on a new connection, and counts the
-events that carry a token. Many streams are shared among processes, so that the client is not the
+events that carry a token. Several processes share many streams, so that the client is not the
 bottleneck. The standard library is enough.
 """
 
@@ -69,7 +69,7 @@ def _process(*arguments: Any) -> tuple[float, list[tuple[float, float, int]]]:
 def measure(target: str, streams: int, rounds: int, tokens: int) -> dict[str, object]:
     """Run the streams; the throughput counts all tokens over the whole time."""
     groups = [range(start, min(start + 32, streams)) for start in range(0, streams, 32)]
-    begin = time.perf_counter() + 2  # one clock for all processes, after their first requests
+    begin = time.perf_counter() + 2  # time for every process to start
     with multiprocessing.get_context("fork").Pool(len(groups)) as pool:
         parts = pool.starmap(_process, [(target, part, rounds, tokens, begin) for part in groups])
     seconds = max(end for end, _ in parts) - begin

@@ -9,7 +9,7 @@ from pathlib import Path
 from lab import base, fleet, machines, network
 from lab.layout import DEPOT, GPU_HOSTS, HUB_PORT, REGISTRY_PORT, STATE
 
-#: Number of GPUs from which all hosts are in memory: 190 GB for four.
+#: With at least this number of GPUs, all hosts are in memory: 190 GB for four.
 MANY = 4
 
 
@@ -24,9 +24,9 @@ def up(hosts: int) -> None:
     STATE.mkdir(parents=True, exist_ok=True)
     fleet.keys()
     network.up()
-    # In memory: the disk of a machine with one GPU has room for one host, and a disk is slower than
-    # four hosts that fetch at once. Preflight wants room for an image twice and the weights, and
-    # refused a host of 40 GB.
+    # The other hosts are in memory: the disk of a machine with one GPU has room for one host, and
+    # is too slow for four hosts that fetch at once. Preflight requires room for two copies of the
+    # image and for the weights, and refused a host of 40 GB.
     for host in wanted[gpus if gpus < MANY else 0 :]:
         host.home.mkdir(exist_ok=True)
         if not host.home.is_mount():

@@ -4,7 +4,7 @@
     lab/qwen3-8b-fp8     the same in blocks of FP8, 8.8 GB
     lab/qwen3-moe        six layers of Qwen3-30B-A3B's shape in BF16: 128 experts, 8.7 GB
     lab/tiny-qwen3, lab/tiny-qwen3-dflash    the lab's tiny pair
-    lab/tiny-noise       the tiny body's shape, all of it random: its answers are nonsense
+    lab/tiny-noise       the tiny body's shape with random weights: its answers are nonsense
 
 As in `lab/hub/tiny_qwen3.py`: every projection holds random numbers, except the last projections of
 attention and MLP, which are zero. All layers are computed at their true size and add nothing, so
@@ -32,9 +32,9 @@ from lab.hub.weights import Tensor, bf16, header, index, named, safetensors, sha
 SHARDS = 8
 MOE_LAYERS, MOE_HIDDEN, MOE_WIDTH, EXPERTS, MOE_KEY_HEADS = 6, 2048, 768, 128, 4
 DATE = "2026-11-23T08:00:00.000Z"
-#: Random numbers that every projection is filled with, over and over.
+#: Number of random numbers that are repeated to fill every projection.
 _BLOCK = 1 << 24
-#: FP8's bytes 0x7f and 0xff are not numbers.
+#: The bytes 0x7f and 0xff are NaN in FP8.
 _NUMBERS = bytes(byte & 0xF7 for byte in range(256))
 
 
@@ -88,7 +88,7 @@ def _vocabulary(tensor: Tensor) -> Iterator[bytes]:
 
 def _shard(work: tuple[Path, str, list[Tensor]]) -> File:
     directory, name, part = work
-    numpy: Any = importlib.import_module("numpy")  # version of the GPU machine's Python
+    numpy: Any = importlib.import_module("numpy")  # not on the controller
     numbers = numpy.random.default_rng(8).standard_normal(_BLOCK, dtype=numpy.float32) * 0.02
     noise = (numbers.view(numpy.uint32) >> 16).astype(numpy.uint16).tobytes()
 

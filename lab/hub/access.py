@@ -1,6 +1,6 @@
 """The asking user, and the hub's refusals, with the codes that its clients turn into errors.
 
-The tokens are documented fakes: they open nothing but this lab's own repositories.
+The tokens are documented fakes: they open only this lab's repositories.
 """
 
 from .store import Repository
@@ -29,7 +29,7 @@ def user(authorization: str | None) -> str | None:
         return None
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer" or token.strip() not in USERS:
-        # No code: clients distinguish a bad token from a missing repository by this message.
+        # Without a code, clients distinguish a bad token from a missing repository by this message.
         raise Refusal(401, "", "Invalid credentials in Authorization header")
     return USERS[token.strip()]
 

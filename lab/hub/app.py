@@ -3,9 +3,9 @@
 Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directory that
 `repositories.py` filled. Large files are answered with a redirect to signed /cdn/ links, by default
 on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (for example another name of
-this server), like the real hub's. Large files are in its Xet storage (xet.py) too.
+this server), like the real hub's. Large files are also in the hub's Xet storage (xet.py).
 
-It answers the requests of sparkwright, hf_transfer, hf_xet and curl.
+The hub answers requests of sparkwright, hf_transfer, hf_xet and curl.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from .store import Commit, File, Repository, Store
 
 DEFAULT_DATA = "/var/lib/sparkwright-lab-hub"
 LINK_SECONDS = 3600
-# Signs links of a fake: it guards nothing, and stays the same so that links outlive a restart.
+# Constant key that signs the links of this fake, so that links stay valid across a restart.
 LINK_KEY = b"sparkwright lab hub fake"
 
 
@@ -103,7 +103,8 @@ class Hub:
         file = commit.file(parameters["path"]) if commit else None
         if repository is None or commit is None or file is None:
             raise Refusal(404, "", "No such object")
-        # On the hub's own origin clients follow the redirect of a HEAD, and look here for these.
+        # Clients follow the redirect of a HEAD on the hub's own origin, and read these headers
+        # here.
         headers = {
             "x-repo-commit": commit.id,
             "accept-ranges": "bytes",

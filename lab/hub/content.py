@@ -1,4 +1,4 @@
-"""Sending files: ranges, pace and faults, straight from the disk in pieces of one MiB.
+"""Send files with ranges, pace and faults, from the disk in pieces of one MiB.
 
 A file is never read as a whole: a connection holds at most the piece being read and the piece
 being sent. Reads happen in the event loop's threads, so a slow disk blocks no other request.

@@ -1,7 +1,7 @@
 """Common parts of the DFlash drafters: a few Qwen3 layers over a body's hidden states.
 
-`fc` takes the hidden states after some of the body's layers together. A drafter has neither
-embeddings nor a head of its own: it uses its body's.
+`fc` takes the hidden states after some of the body's layers together. A drafter has no embeddings
+and no head: it uses the body's tensors.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
 """The fake of AEON-7/Gemma-4-26B-A4B-it-Uncensored-NVFP4.
 
 The card gives layers, windows, head widths, experts, format and size (15.3 GB), the number of
-tensors (47,648, of which 355 vision), the tensors that were put back to BF16 (vision, its
+tensors (47,648, including 355 for vision), the tensors that were put back to BF16 (vision, its
 projection, routers), the tokens that end an answer, and the addition of audio_config and the
-processors' configurations. Other names and shapes are as in Gemma4ForConditionalGeneration, and
-come to exactly that number of tensors.
+processors' configurations. Other names and shapes are as in Gemma4ForConditionalGeneration, and add
+up to exactly this number of tensors.
 
 Only EXPERTS of the 128 experts per layer and POSITIONS of the 10,240 places of the vision tower's
 table are written; the configuration still gives their full number. The fake chooses one weight file

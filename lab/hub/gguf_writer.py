@@ -13,9 +13,9 @@ from dataclasses import dataclass
 ALIGNMENT = 32
 #: Numbers of one block of Q8_0, which have a scale in common.
 BLOCK = 32
-#: The format's numbers of types of tensors.
+#: Number of each tensor type in the format.
 TYPES = {"F32": 0, "F16": 1, "Q8_0": 8}
-#: Part of a file's metadata, ``general.file_type``.
+#: Number of each file type, for ``general.file_type`` in a file's metadata.
 FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7, "Q4_K_M": 15, "Q6_K": 18}
 
 Value = bool | int | float | str | Sequence[int] | Sequence[str]
@@ -23,7 +23,7 @@ Value = bool | int | float | str | Sequence[int] | Sequence[str]
 
 @dataclass(frozen=True)
 class Typed:
-    """An integer of metadata that is not of 32 bits without sign: ``H`` or ``i`` as struct's."""
+    """An integer of metadata of another type than uint32: ``H`` or ``i``, as in ``struct``."""
 
     value: int
     code: str

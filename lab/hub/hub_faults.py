@@ -1,4 +1,4 @@
-"""Faults that a test can order, and the counters it can read.
+"""Faults that a test can order, and counters that it can read.
 
     POST   /control            {"match": "/cdn/*/model-00003-*", "drop_after": 1000000, "times": 1}
     GET    /control            {"faults": [{"id": 1, "match": ..., "times": 1, "hits": 0}]}
@@ -8,9 +8,9 @@
 
 A fault has one kind (KINDS) and these options: `match`, a pattern for the URL path in which `*`
 fits slashes too (default all); `method` (default all); `times` it may apply (default always);
-`headers` to add to an ordered status. Several faults may hold at once. A fault counts only if it
-applies: a byte to corrupt must be in the requested range, a connection to drop must have that many
-bytes to send.
+`headers` to add to an ordered status. Several faults may be in force at once. A fault counts only
+if it applies: a byte to corrupt must be in the requested range, a connection to drop must have this
+many bytes to send.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ OPTIONS: dict[str, type] = {"match": str, "method": str, "times": int, "headers"
 
 
 class BadFault(ValueError):
-    """The order for a fault is wrong; the message explains the syntax."""
+    """A fault in an unknown form; the message explains the syntax."""
 
 
 @dataclass

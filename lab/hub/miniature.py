@@ -1,4 +1,4 @@
-"""A miniature repository: a name, and revisions that each make their weights again."""
+"""A miniature repository: a name, and revisions with different weights."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ GIT_ATTRIBUTES = b"""\
 *.safetensors filter=lfs diff=lfs merge=lfs -text
 tokenizer.json filter=lfs diff=lfs merge=lfs -text
 """
-#: The files around the weights: FAMILY/, NAME/ and NAME/NUMBER OF THE REVISION/.
+#: Folder of the small files beside the weights: FAMILY/, NAME/ and NAME/REVISION/.
 SMALL_FILES = Path(__file__).parent / "files"
 
 
@@ -51,7 +51,7 @@ class Miniature:
         return self.tree(len(self.revisions), 1.0)
 
     def tree(self, number: int, scale: float) -> Files:
-        """Return the tree of a revision, which count from 1: its small files and its weights."""
+        """Return the tree of a revision, counted from 1: its small files and its weights."""
         name = self.id.partition("/")[2]
         files: Files = {".gitattributes": GIT_ATTRIBUTES}
         for folder in (self.family or name, name, f"{name}/{number}"):

@@ -4,7 +4,7 @@ The cards give: five layers and BF16; 3.3 GB for Qwen3.6-27B and about 4 GB for 
 the hidden states of layers 1, 16, 31, 46 and 61; for Gemma a block of 16 tokens, and four of five
 layers with a sliding window of 2048. The fakes choose widths and heads (of a Qwen3 layer as wide as
 the body, in sum 3.3 GB), the same layers and windows for Qwen3.6-27B, the inner layers that Gemma's
-reads, its inner width, and the dates.
+drafter reads, its inner width, and the dates.
 """
 
 from .dflash import Drafter

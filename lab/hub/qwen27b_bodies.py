@@ -7,12 +7,12 @@ full), one MTP head, and vision. Shapes are as in Qwen3.5-27B and Qwen3.6-27B, w
 vLLM's recipe gives Qwen3.8's layers (48 linear, 16 full), vision, MTP head and formats; its other
 shapes are taken to be the same.
 
-The fakes choose GDN in NVFP4 for XS and for Qwen3.5 (with GDN in BF16 neither would come to its
-size); modelopt's format for Qwen3.5, whose card names AWQ-calibrated NVFP4; vision in all of them;
+The fakes choose GDN in NVFP4 for XS and for Qwen3.5 (GDN in BF16 would exceed both sizes);
+modelopt's format for Qwen3.5, whose card names AWQ-calibrated NVFP4; vision in all bodies;
 NVIDIA's with attention in NVFP4 too (vLLM's recipe: MLP in NVFP4, attention in FP8); and the files:
-modelopt's bodies are in shards with the MTP head in a file of its own beside them, as it was
-grafted on after the export, and the index names all; the body in compressed-tensors is a single
-file, as llmcompressor saves with the newer transformers. Dates are chosen to fit the cards.
+modelopt's bodies are in shards with the MTP head in a separate file, since it was added after the
+export, and the index names every file; the body in compressed-tensors is a single file, as
+llmcompressor saves with the newer transformers. Dates are chosen to fit the cards.
 """
 
 from collections.abc import Sequence

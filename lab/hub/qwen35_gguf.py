@@ -2,8 +2,8 @@
 
 The metadata are the real architecture's as far as a plan reads them: blocks, context, heads and
 their lengths, every fourth block with full attention. Shapes are as in the family's other bodies
-here; the 9B's are the 4B's with a wider model. Each block has one short tensor of zeros, in F32 for
-any file type.
+here; the 9B model has the shapes of the 4B model, with a greater width. Each block has one short
+tensor of zeros, in F32 for any file type.
 """
 
 from functools import partial

@@ -34,7 +34,7 @@ class Hybrid:
         """Return the tensors of a layer's full attention."""
         width = self.heads * HEAD_WIDTH
         return [
-            # Twice the width: the query and its output gate.
+            # The tensor has twice the width, for the query and its output gate.
             *linear(f"{name}.q_proj", 2 * width, self.hidden),
             *linear(f"{name}.k_proj", self.key_heads * HEAD_WIDTH, self.hidden),
             *linear(f"{name}.v_proj", self.key_heads * HEAD_WIDTH, self.hidden),
@@ -60,7 +60,7 @@ class Hybrid:
         ]
 
     def attention(self, number: int, full: Linear, gdn: Linear) -> list[Tensor]:
-        """Return the tensors of layer `number`'s attention, of whichever kind it is."""
+        """Return the tensors of layer `number`'s attention, of either kind."""
         name = f"{TEXT}layers.{number}"
         if is_full_attention(number):
             return self.full_attention(f"{name}.self_attn", full)

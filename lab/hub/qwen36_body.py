@@ -57,7 +57,7 @@ def tensors(linear: Linear = compressed) -> list[Tensor]:
 def _files(parts: list[list[Tensor]], like: list[list[Tensor]]) -> Files:
     """Return the weights; each shard's header is as long as the header of the same shard of `like`.
 
-    The vision fix was an edit of names in the header alone: file sizes and data offsets stayed.
+    The vision fix only changed names in the header: file sizes and data offsets stayed.
     """
     shards = named(parts)
     files: Files = {"model.safetensors.index.json": index(shards)}
@@ -81,7 +81,7 @@ def _fitted(size: int) -> list[Tensor]:
 
 def _v1(size: int) -> Files:
     text = [tensor for tensor in tensors() if not tensor.name.startswith(VISION)]
-    # v2 was quantized again, so no byte of v1's data is in it.
+    # v2 was quantized again, so it contains no data of v1.
     old = [
         Tensor(_v1_name(part.name), part.dtype, part.shape, f"v1:{part.seed}", part.filler)
         for part in text

@@ -1,7 +1,7 @@
 """Run the hub in a separate process, for tests and measurements: `with running(DIR) as url:`.
 
-It is not a thread of the caller: hf_transfer holds Python's lock while it downloads, and would wait
-forever for a server in its own process.
+The hub is not a thread of the caller: hf_transfer holds Python's lock while it downloads, and would
+wait forever for a server in its own process.
 """
 
 import os
@@ -24,7 +24,7 @@ def running(data: Path, *, cdn_host: str | None = None) -> Iterator[str]:
     `cdn_host` gives the links of large files another host name of this machine (`localhost`), so
     that their origin differs from the hub's, as with the real hub.
     """
-    # The server inherits a socket that listens already: no port is guessed and none is lost.
+    # The server inherits a socket that listens already: no other program can take its port.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         url = f"http://127.0.0.1:{port}"
@@ -33,7 +33,7 @@ def running(data: Path, *, cdn_host: str | None = None) -> Iterator[str]:
             environment["SPARKWRIGHT_LAB_HUB_CDN"] = f"http://{cdn_host}:{port}"
         command = [sys.executable, "-m", "uvicorn", "lab.hub.app:app"]
         command += ["--app-dir", str(Path(__file__).parents[2]), "--fd", str(listener.fileno())]
-        # Dropped connections are ordered by tests; the server would log each as an error.
+        # Tests order dropped connections, which the server would log as errors.
         command += ["--log-level", "critical"]
         process = subprocess.Popen(command, env=environment, pass_fds=[listener.fileno()])
     try:

@@ -21,7 +21,7 @@ SMALL_WIDTH = 9216
 
 
 def _mtp(model: Hybrid) -> list[Tensor]:
-    """Return the MTP head without its feed-forward layer, which no code here reads."""
+    """Return the MTP head without its feed-forward layer, which no code of the lab reads."""
     return [
         bf16("mtp.fc.weight", model.hidden, 2 * model.hidden),
         bf16("mtp.layers.0.input_layernorm.weight", model.hidden),

@@ -79,7 +79,7 @@ class Repository:
     tags: dict[str, str] = field(default_factory=dict)
     private: bool = False
     gated: bool = False
-    # Names the recipe of the files: if it is the same, nothing is made again.
+    # Hash of the files' sources: while it is the same, the repository is not made again.
     recipe: str = ""
 
     def commit(self, revision: str) -> Commit | None:

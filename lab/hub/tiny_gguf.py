@@ -2,7 +2,7 @@
 
     lab/tiny-qwen3-GGUF
         tiny-qwen3-Q8_0.gguf                          one file
-        F16/tiny-qwen3-F16-0000N-of-00002.gguf        two files, in a folder, as large ones are
+        F16/tiny-qwen3-F16-0000N-of-00002.gguf        two files, in a folder, like large models
         mmproj-F16.gguf                               no model: the head of a projector of pictures
 
     lab/tiny-qwen3-broken-GGUF a tensor is missing, which only the engine detects
@@ -24,7 +24,7 @@ MISSING = "blk.1.ffn_down.weight"
 
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>",
             "</tool_call>", "<|mask|>")  # fmt: skip
-#: The format's numbers of types of tokens.
+#: Number of each token type in the format.
 _NORMAL, _CONTROL, _USER_DEFINED, _UNUSED = 1, 3, 4, 5
 _NAMES = {
     "model.embed_tokens": "token_embd", "lm_head": "output", "model.norm": "output_norm",

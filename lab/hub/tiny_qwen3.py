@@ -40,7 +40,7 @@ FIRST_WORD = 256
 MASK = FIRST_WORD + len(WORDS) + 7
 VOCABULARY = 320
 
-#: Apart enough from all other logits to be chosen at any temperature, by a correct engine.
+#: A logit so far above all others that a correct engine chooses it at any temperature.
 CERTAIN = 4.0
 
 
@@ -62,7 +62,7 @@ def _ones(name: str, *shape: int) -> Tensor:
 
 
 def random_tensor(name: str, rows: int, columns: int) -> Tensor:
-    """Numbers of the size with which a projection starts its training."""
+    """Random numbers of the size of an untrained projection's numbers."""
     generator = random.Random(name)
     spread = columns**-0.5
     return _tensor(
@@ -87,7 +87,7 @@ def embeddings() -> list[Tensor]:
     head = _rows("lm_head.weight", successors, CERTAIN, others=None)
     loop = bytearray(head.data)
     position = ((FIRST_WORD + last - 1) * HIDDEN + last) * 2
-    loop[position : position + 2] = bfloat16([CERTAIN])  # the last word follows itself, too
+    loop[position : position + 2] = bfloat16([CERTAIN])  # the last word also follows itself
     return [
         _rows("model.embed_tokens.weight", {**arguments, MASK: last}, 1.0, others=0),
         Tensor(head.name, head.dtype, head.shape, head.seed, data=bytes(loop)),

@@ -1,4 +1,4 @@
-"""The fake of openai/whisper-large-v3-turbo: a model that writes speech down.
+"""The fake of openai/whisper-large-v3-turbo: a model that transcribes speech.
 
 The configuration has the real model's keys that matter to serving. A few rows of two tensors.
 """

@@ -3,8 +3,8 @@
 A file is rebuilt from ranges of chunks of xorbs (Hugging Face's Xet documentation: reconstruction
 API, xorb format). Here a file's bytes are its xorbs, cut every XORB_CHUNKS chunks, each chunk
 unchanged with its header of eight bytes before it. Unlike in the real storage, all chunks have one
-length, nothing is shared or compressed, and hashes are not Merkle trees: clients check none of it,
-so fetched files must be hashed. Version 2 of the reconstruction API is missing, which hf_xet 1.8
+length, nothing is shared or compressed, and hashes are not Merkle trees: clients check no hash, so
+fetched files must be hashed. Version 2 of the reconstruction API is missing, which hf_xet 1.8
 accepts.
 """
 
@@ -37,7 +37,7 @@ def token(key: bytes, repository: str, expires: int) -> str:
 
 
 def opened(key: bytes, shown: str, now: float) -> str | None:
-    """The repository that a token opens; None for a bad or an old token."""
+    """The repository that a token opens; None for a bad or an expired token."""
     repository, _, rest = shown.partition(":")
     expires, _, _ = rest.partition(":")
     if not expires.isdigit() or int(expires) < now:

@@ -30,7 +30,7 @@ class Engine:
 
 
 def ensure(kind: Kind, cache: Path = CACHE) -> Engine:
-    """An engine, built if the cache has none for these versions."""
+    """Return an engine, built if the cache has no build of these versions."""
     cache.mkdir(parents=True, exist_ok=True)
     home = cache / f"{kind.name}-{_key(kind)}"
     with _only_one(cache):
@@ -50,9 +50,9 @@ def remove(cache: Path = CACHE) -> None:
 def _build(kind: Kind, cache: Path, home: Path) -> None:
     started = time.monotonic()
     print(f"building {kind.title}: {kind.cost}", flush=True)
-    for stale in cache.glob(f"{kind.name}-*"):  # left by other versions, or by a killed build
+    for stale in cache.glob(f"{kind.name}-*"):  # remains of other versions or of a killed build
         shutil.rmtree(stale, ignore_errors=True)
-    # A separate name: processes of a killed build may still write under the old name.
+    # The name is new, since processes of a killed build may still write to an old path.
     building = home.with_suffix(f".{os.getpid()}.new")
     root, scratch = building / "root", building / "scratch"
     scratch.mkdir(parents=True)
@@ -74,7 +74,7 @@ def _build(kind: Kind, cache: Path, home: Path) -> None:
 
 
 def _key(kind: Kind) -> str:
-    """Return a hash of the versions and of the code that makes a tree of them."""
+    """Return a hash of the versions and of the code that makes the tree."""
     digest = hashlib.sha256()
     for path in kind.sources:
         digest.update(path.read_bytes())

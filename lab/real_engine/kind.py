@@ -13,7 +13,7 @@ class Kind:
     """An engine of the lab.
 
     Attributes:
-        name: its name in ``python -m lab.real_engine``, and of its folder in the cache.
+        name: name of the engine in ``python -m lab.real_engine``, and of its folder in the cache.
         title: title of the image.
         cost: time and disk of a build, for a message.
         make: function that makes the tree at a path, with a second path for scratch files.

@@ -1,7 +1,8 @@
-"""A run of the engine on this machine, in its own tree, like a container: without Docker.
+"""A run of the engine on this machine, in its own tree like a container, without Docker.
 
-The models are bound at the recipe's mounts; requests go to its socket in a folder of this machine,
-and it has no network. Without such a folder it shares this machine's network, and has 127.0.0.1.
+The models are bound at the recipe's mounts; requests go to the engine's socket in a folder of this
+machine, and the engine has no network. Without such a folder it shares this machine's network, and
+listens on 127.0.0.1.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ def running(
     writable: Sequence[str] = (),
     sockets: Path | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a container's words; the output goes to `log`. The engine is stopped at the end.
+    """Start the command of a container; the output goes to `log`. The engine is stopped at the end.
 
     writable, sockets: folders, as in `inside`.
     """
@@ -52,7 +53,7 @@ def stop(process: subprocess.Popen[bytes]) -> int:
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()  # --kill-child: process 1 of the namespace, and so everything in it
+            process.kill()  # --kill-child ends every process of the namespace
             process.wait()
     return process.returncode
 

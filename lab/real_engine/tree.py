@@ -1,6 +1,6 @@
-"""A run in a tree like a container's: its own namespaces, the network on request.
+"""A run in a tree, like a container: with its own namespaces, and a network on request.
 
-It needs no Docker, and leaves nothing behind: the mounts are the namespace's own.
+The run needs no Docker, and leaves no mounts behind: they belong to the namespace.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def inside(
     mounts: folders and files of this machine, and their read-only paths in the tree.
     writable: writable folders while everything else is read-only; without folders, everything is
         writable.
-    sockets: folder of its socket; with a folder, the only network is a separate loopback.
+    sockets: folder of the engine's socket; with a folder, the only network is a separate loopback.
     """
     pairs = [str(word) for pair in mounts for word in pair]
     command = ["unshare", "--mount", "--ipc", "--pid", "--fork", "--kill-child"]

@@ -5,7 +5,7 @@
 An image is three layers: Debian's Python and a shell, the fake with its tables, and the small files
 that name its vLLM. Its index has one entry per architecture, all with the same x86_64 files: the
 arm64 entry makes the index look like the real one's. An index of OCI's types has provenance for
-each, as docker buildx adds it by default.
+each entry, as docker buildx adds it by default.
 """
 
 import argparse
@@ -121,9 +121,7 @@ def image_of(tag: Tag, layers: list[Layer]) -> Image:
 
 
 def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int:
-    """Push everything that the registry lacks of a tag; return the sent bytes, 0 if nothing was
-    missing.
-    """
+    """Push the missing parts of a tag; return the sent bytes, 0 if no part was missing."""
     missing = [
         name
         for name in tag.names
@@ -184,7 +182,7 @@ def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, s
     labels = {
         "dev.sparkwright.fake": _note(architecture),
         "dev.sparkwright.fake.fault": tag.fault or "none",
-        # A tag's label makes two tags of the same fake two images, like the real images.
+        # With a label, two tags of the same fake are two images, like the real images.
         "dev.sparkwright.fake.for": f"{tag.repository}:{tag.names[0]}",
         "org.opencontainers.image.title": f"fake for {tag.repository}",
         "org.opencontainers.image.version": f"{tag.version}+fake",

@@ -18,7 +18,7 @@ PACKAGES = "base-files,bash,dash,coreutils,grep,sed,libc-bin,python3"
 SUITE = "trixie"
 
 _UNUSED = (
-    # Written by mmdebstrap itself, from this machine's own.
+    # mmdebstrap writes these from this machine's files.
     "./etc/apt/",
     "./etc/fstab",
     "./etc/hostname",
@@ -65,7 +65,7 @@ def base_layer(cache: Path) -> Layer:
     """Debian's Python and a shell, made with mmdebstrap if the cache lacks them.
 
     The function needs root and a Debian mirror. The cache keeps `serving-base.tar.gz` and a `.json`
-    beside it that names it; both get their final name only when they are complete. The packages are
+    with its digest; both get their final name only when they are complete. The packages are
     unpacked without their install scripts, which a container of one program does not need.
     """
     archive = cache / "serving-base.tar.gz"
@@ -144,7 +144,7 @@ def _repack(source: tarfile.TarFile, target: Path) -> None:
 
 
 def described(packed: Path, final: Path) -> Layer:
-    """The layer in a gzip file with the future name `final`."""
+    """Describe the layer in a gzip file, which later gets the path `final`."""
     plain = hashlib.sha256()
     with gzip.open(packed) as file:
         while chunk := file.read(1 << 20):

@@ -14,7 +14,7 @@ _PREDICATE = "https://slsa.dev/provenance/v1"
 
 @dataclass(frozen=True)
 class Attestation:
-    """Attestation of a manifest: a manifest of its own, its blobs, and its entry in an index."""
+    """Attestation of a manifest: a second manifest, its blobs, and its entry in an index."""
 
     manifest: Document
     blobs: tuple[Document, ...]

@@ -41,8 +41,8 @@ def _stock(names: tuple[str, ...], version: str, repository: str = STOCK, *progr
     return Tag(names, version, repository=repository, flavour="stock", entrypoint=entrypoint)
 
 
-# For vLLM before 0.23 there is no table of arguments: its fakes use 0.23's, and 0.28.0's uses
-# 0.24's.
+# Fakes of vLLM before 0.23 use the table of arguments of 0.23, and the fake of 0.28.0 uses the
+# table of 0.24.
 TAGS = (
     Tag(("2026-08-17-v0.27.1-slim", "latest"), "0.27.1"),
     Tag(("2026-07-01-v0.24.0",), "0.24.0"),

@@ -43,7 +43,7 @@ class Choice(Data):
 
 
 class Advice(Data):
-    """Choices that belong together.
+    """Recipes by workload, in order of preference.
 
     Attributes:
         ranked_by: compute capability -> workload -> the figure that orders its recipes.

@@ -447,7 +447,7 @@ class Adapter(data.Data):
 
     Attributes:
         name: name for clients.
-        model: its Hugging Face repository.
+        model: the adapter's Hugging Face repository.
         revision: branch, tag or commit.
     """
 
@@ -561,7 +561,7 @@ class Recipe(data.Data):
         body: the model that answers.
         drafter: the model that proposes tokens for it; None without speculative decoding, and if
             the body has its own heads for speculative decoding.
-        served_names: names that clients ask for; the first is the main one.
+        served_names: names that clients ask for; the first is the main name.
         needs: GPU and memory that it needs.
         environment: variables of the container.
         tag: the tag on which the card gives the recipe; None for the image's newest tag.

@@ -145,16 +145,16 @@ SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62
 
 
 class File(data.Data):
-    """A file that a container reads beside its image and weights.
+    """A file that a container reads besides its image and weights.
 
     Attributes:
         at: absolute path in the container, where the file is mounted read-only.
         source: a file in the folder of the recipe's own file, or below that folder; for a service
             in the settings, in one of the site's catalog folders.
         repository: a Hugging Face repository with the file, instead of ``source``.
-        revision: commit, branch or tag of that repository; the lock pins it to a commit.
-        file: path of the file in that repository. The lock keeps its text.
-        sha256: hash of its content, 64 hex digits. Other content is refused.
+        revision: commit, branch or tag of ``repository``; the lock pins the commit.
+        file: path of the file in ``repository``. The lock keeps the file's text.
+        sha256: hash of the file's content, 64 hex digits. Other content is refused.
     """
 
     at: FilePath

@@ -1,4 +1,4 @@
-"""The command line beside pyinfra's own."""
+"""The command line of sparkwright, beside pyinfra's."""
 
 import gc
 import os
@@ -18,11 +18,11 @@ from sparkwright.findings.user_error import UserError, suggest
 
 __all__ = ["main"]
 
-# No other package's plugin takes part in this, and looking for plugins reads the metadata of every
-# installed distribution.
+# Pydantic needs no plugins here, and a search for plugins reads the metadata of every installed
+# distribution.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-#: Other tools' names of commands, which resemble other commands of this tool.
+#: Other tools' command names -> this tool's command, where another command has a more similar name.
 _MEANT = {"destroy": "remove", "delete": "remove", "uninstall": "remove", "down": "stop"}
 
 
@@ -57,10 +57,10 @@ class _Lazy(click.Group):
         completing = ctx.resilient_parsing
         if args[0] not in commands and not args[0].startswith("-") and not completing:
             meant = _MEANT.get(args[0], args[0])
-            ctx.fail(f"no such command: {args[0]!r}: {suggest(meant, commands)}")
+            ctx.fail(f"{args[0]!r} is not a command: {suggest(meant, commands)}")
         asks = args[0] in commands and all_commands()[args[0]].asks_hosts
         if asks and not completing and not {"-h", "--help"} & set(args):
-            gc.disable()  # until all is loaded and planned (run/site.py): a tenth of a second
+            gc.disable()  # until the plan is made (run/site.py): saves 0.1 s
             import_module("sparkwright.run")  # patches for gevent, before a command loads ssl
         return super().resolve_command(ctx, args)
 
@@ -77,13 +77,13 @@ class _Lazy(click.Group):
                 return super().main(*args, **extra)
             finally:
                 gc.enable()
-                sys.stdout.flush()  # nothing catches an error at Python's exit
+                sys.stdout.flush()  # an error at Python's exit can't be caught
         except OSError as error:
             if (gone := isinstance(error, BrokenPipeError)) is False:
                 where, reason = str(error.filename or "output"), error.strerror or error
                 with suppress(OSError):
                     _tell(MESSAGES.refusal("unwritable", where, reason=reason))
-            with suppress(OSError, ValueError):  # unwritten output stays unwritten
+            with suppress(OSError, ValueError):  # the output can't be written
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(141 if gone else MISTAKEN)
 
@@ -112,8 +112,8 @@ def _tell(error: UserError) -> None:
 def main(ctx: click.Context) -> None:
     """Set up boxes as model servers, and operate them.
 
-    `sparkwright up me@my-spark.local` is the first command, from a box to an answer. `sparkwright
-    deploy` makes the hosts as planned, as pyinfra INVENTORY deploy.py does.
+    `sparkwright up me@my-spark.local` is the first command: it sets up a box until the box answers.
+    `sparkwright deploy` makes the hosts as planned, as pyinfra INVENTORY deploy.py does.
 
     Commands take names of hosts: HOST, a GROUP, a pattern such as 'spark-*'; and of services:
     HOST/SERVICE, or SERVICE on every host that has it. Without a name, commands take every host. A

@@ -38,7 +38,7 @@ def _figures(choice: Choice, catalog: Catalog) -> Iterator[str]:
 
 
 def _additions(recipe: entries.Recipe) -> str:
-    """Parts of a recipe beside its image and its weights, as text; empty without such parts."""
+    """Parts of a recipe apart from its image and its weights, as text; often empty."""
     offload, steps = recipe.kv_offload, len(recipe.patches)
     parts = (
         *(f"file {file.at}" for file in recipe.files),
@@ -85,7 +85,7 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
         ])  # fmt: skip
         return
     if not choices:
-        echo(f"The catalog has no recipe for {workload} on {gpu}. Other workloads: --help")
+        echo(f"The catalog has no recipe for {workload} on {gpu}. See --help for other workloads")
         return
     together = [
         recipe

@@ -29,7 +29,7 @@ from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime, carri
 from sparkwright.site.resolution import locks, pinned
 
 _PROGRAM = PACKAGE / "host/fetch/fetch.py"
-#: A registry's name of an architecture -> Python's name.
+#: Name of an architecture in a registry -> name in Python.
 _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
@@ -45,7 +45,7 @@ def command(
 
     Carry the directory and this project to the other site, and deploy there with
     --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and need no
-    internet. Run it again to continue after an interruption, or to update the directory.
+    internet. Run the command again to continue after an interruption, or to update the directory.
     """
     planned = load(hosts).or_raise()
     plans = [host.plan for host in planned.values()]
@@ -66,7 +66,7 @@ def command(
     if as_json:
         options.print_json({"directory": str(directory), "bytes": total, "missing": failed})
     elif failed:
-        echo(f"not whole: {', '.join(failed)}. Run it again to continue.", err=True)
+        echo(f"incomplete: {', '.join(failed)}. Run the command again to continue.", err=True)
     else:
         echo(f"{directory}: {total / 1e9:.2f} GB, complete. Deploy with --data 'bundle=\"...\"'.")
     sys.exit(int(bool(failed)))

@@ -16,8 +16,8 @@ def command(as_json: bool) -> None:
     """Print the certificate of the site's own CA, for clients to import.
 
     With `tls = "own"` the first deploy makes the CA. Its fingerprint goes to standard error:
-    compare it if the certificate came over a network. Its private key is never printed. No host is
-    contacted.
+    compare it if the certificate came over a network. The CA's private key is never printed. No
+    host is contacted.
     """
     try:
         pem = CA.read_text(encoding="utf-8")

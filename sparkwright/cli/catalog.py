@@ -90,7 +90,7 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
 @click.argument("kind", type=click.Choice(list(reader.KINDS)))
 @options.json_option
 def show_schema(kind: str, as_json: bool) -> None:
-    """Print the JSON Schema of a KIND of entry, for editors; it is JSON with and without --json."""
+    """Print the JSON Schema of a KIND of entry, for editors, with or without --json."""
     del as_json
     options.print_json(reader.schema(kind))
 

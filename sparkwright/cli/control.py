@@ -32,7 +32,7 @@ _why = options.option("control --why")
 
 
 def _services(command: _Command) -> _Command:
-    """Hosts, services and output: arguments of `_control`."""
+    """Arguments of `_control`: hosts, services and output."""
     return services_argument(options.yes_option(options.json_option(command)))
 
 
@@ -40,7 +40,7 @@ def _services(command: _Command) -> _Command:
 @_services
 @_wait
 def start(**more: Any) -> None:
-    """Start services as the last deploy left them, and at every boot again.
+    """Start services in the state of the last deploy, now and at every boot.
 
     Exit code 0 only when every host answered and every started service gives real answers.
     """
@@ -55,10 +55,10 @@ def start(**more: Any) -> None:
 def stop(**more: Any) -> None:
     """Take services out of the pool, drain and stop them.
 
-    Like `systemctl stop`, this lasts until the next start, a boot or a restart of Docker. A deploy
-    starts them again, and reports who stopped them. The command does not wait for the host's lock,
-    which a killed deploy may still hold. Exit code 0 only when every host answered and every
-    service stopped.
+    As with `systemctl stop`, services stay stopped until the next start, a boot or a restart of
+    Docker. A deploy starts them again, and names the user who stopped them. The command does not
+    wait for the host's lock, which a killed deploy may still hold. Exit code 0 only when every host
+    answered and every service stopped.
     """
     _control("stop", **more)
 
@@ -106,7 +106,7 @@ def activate(hosts: Hosts, why: str, dry: bool, yes: bool, as_json: bool) -> Non
     the previous service runs again, and no further host is switched. Boots and deploys keep the
     last activation. Exit code 0 only when SERVICE runs on every host that has it.
     """
-    # A whole host beside HOST/SERVICE would get the service, too.
+    # If a whole host is named beside HOST/SERVICE, the host would get the service, too.
     whole = any(hosts.services_of(host) is None for host in hosts.limit)
     if whole or len(hosts.named_services) != 1:
         raise click.UsageError("name one SERVICE or HOST/SERVICE")
@@ -147,7 +147,7 @@ def maintenance(hosts: Hosts, switch: str, why: str, as_json: bool) -> None:
 
     Its services keep running but can only be reached from the host. The host stores the mode, its
     author, time and reason, also across boots. `off` puts the host back once every service answers;
-    otherwise it exits with 1.
+    otherwise the exit code is 1.
     """
     host = selection.only_host(hosts)
     from sparkwright.run import changes
@@ -165,7 +165,7 @@ def _maintained(host: str, answer: MaintenanceAnswer) -> None:
         echo(f"{host}: {click.style('note', fg='yellow')}: {visible(line)}")
     mark = answer.now
     if mark is None:
-        echo(f"{host}: is not in maintenance")
+        echo(f"{host}: the host is not in maintenance")
         return
     why = f": {visible(mark.why, 200)}" if mark.why else ""
     still = "stays" if answer.faults else "is"
@@ -182,7 +182,7 @@ def _end(
     show: Callable[[str, Any], None],
     document: dict[str, Any] | None,
 ) -> NoReturn:
-    """Print every answer, or a document, and exit: with 0 only if every host did as asked."""
+    """Print every answer, or a document, and exit with 0 only if every host did its task."""
     each = answers.answers
     if document:
         options.print_json(document)
@@ -204,7 +204,8 @@ def _end(
 @options.yes_option
 @options.pyinfra_json_option
 def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) -> None:
-    """Switch to the previous release or to RELEASE, canaries first; switch back if it fails.
+    """Switch to the previous release or to RELEASE, canaries first; switch back if the release
+    fails.
 
     The plan is unchanged: a deploy switches forward again unless the tag is set back, too.
     """
@@ -249,8 +250,8 @@ def remove(hosts: Hosts, yes: bool, as_json: bool, bootstrap: bool | None, weigh
         for line in answer.left:
             echo(f"{name}: left {visible(line)}")
         if not hosts.named_services:
-            echo(f"{name}: the next deploy serves there again, unless {hosts.inventory} lacks it")
+            echo(f"{name}: the next deploy uses this host again: remove it from {hosts.inventory}")
     if result.failures:
         lost = ", ".join(result.failures)
-        echo(f"{lost}: nothing was removed; run this again when they can be reached", err=True)
+        echo(f"{lost}: nothing was removed; run the command again when they answer", err=True)
     finish(result)

@@ -1,4 +1,4 @@
-"""``sparkwright deploy``: the deploy itself, by pyinfra with all of its options."""
+"""``sparkwright deploy``: a deploy by pyinfra, with all options of pyinfra."""
 
 from itertools import takewhile
 from pathlib import Path

@@ -18,7 +18,7 @@ from sparkwright.results import status as results
 from sparkwright.results.answers import Answers, keep
 from sparkwright.text.visible import paragraph
 
-#: Seconds between two questions of `status --watch`.
+#: Seconds between two queries of `status --watch`.
 _INTERVAL = 5.0
 
 
@@ -53,8 +53,8 @@ def status(hosts: Hosts, as_json: bool, watch: bool) -> None:
     """Show release, tag, uptime, restarts, health and drift of every service, and the watch's
     findings.
 
-    Exit code 0 only when every host answered, everything planned runs, is healthy and as planned,
-    and the watch sees no error. --watch asks each host again every five seconds, until Ctrl-C.
+    Exit code 0 only when every host answered, every service runs as planned and is healthy, and the
+    watch reports no error. --watch asks each host again every five seconds, until Ctrl-C.
     """
     if watch:
         _watch(hosts, as_json=as_json)
@@ -93,7 +93,7 @@ def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
 @click.command("history")
 @services_argument
 @json_option
-@click.option("--last", default=40, show_default=True, help="How many entries to show.")
+@click.option("--last", default=40, show_default=True, help="Number of entries to show.")
 def history(hosts: Hosts, as_json: bool, last: int) -> None:
     """Show switches, starts, stops and maintenance, with user, time, reason and duration.
 
@@ -123,5 +123,5 @@ def diff(hosts: Hosts, as_json: bool) -> None:
         texts = {host: results.render_diff({host: seen}) for host, seen in result.items()}
         print_json([{"host": host, "text": part} for host, part in texts.items() if part])
     elif result:
-        echo(text or f"no difference: {', '.join(result)}", err=not text)
+        echo(text or f"no differences on {', '.join(result)}", err=not text)
     finish(answers, failed=bool(text))

@@ -25,8 +25,8 @@ def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
     """Examine every host: symptom, likely cause, remedy and source. The command changes nothing,
     and sends each idle service a short request of its kind.
 
-    Takes about ten seconds, or half a minute if a service seems to hang. The fabric of a cluster on
-    ConnectX-7 is judged, too. Exit code 0 only if every host answered without a finding.
+    It takes about ten seconds, or half a minute if a service seems to hang. The fabric of a cluster
+    on ConnectX-7 is judged, too. Exit code 0 only if every host answered without a finding.
     """
     if explain is not None:
         explanation.explain(explain, as_json=as_json)
@@ -43,10 +43,10 @@ def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
 
 
 def _of_fabrics(hosts: Hosts, answered: tuple[str, ...]) -> Iterator[tuple[str, Finding]]:
-    """Host and finding of the ConnectX-7 between hosts that serve together over it."""
+    """Host and finding, for the ConnectX-7 of hosts that serve together."""
     from sparkwright.run import questions
 
-    with suppress(UserError):  # the first questions have shown its message
+    with suppress(UserError):  # the first query has printed the message
         joined = tuple(name for name in on_connectx(hosts.everyone) if name in answered)
         if joined:
             looks = hosts.only(joined).ask(questions.fabric, planless=True).answers

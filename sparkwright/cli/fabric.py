@@ -39,7 +39,7 @@ def named_hosts(everyone: dict[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """The hosts of ``fabric_addresses``.
 
     Raises:
-        UserError: no host's settings have the fabric, or it names an unknown host.
+        UserError: no host's settings have the fabric, or the fabric has an unknown host.
     """
     if problems := list(fabric_problems(everyone)):
         raise UserError(problems)

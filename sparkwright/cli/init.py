@@ -47,7 +47,7 @@ def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], as_json
     for host in without:
         problem = f"no recipe of the catalog fits the {VRAM[host.gpu]:g} GiB of {host.gpu}"
         file = folder / skeleton.INVENTORY
-        remedy = f"it has no services until {file} names a recipe of your own"
+        remedy = f"the host has no services until {file} names a recipe of your own"
         echo(f"{click.style('-->', fg='yellow')} {host.name}: {problem}: {remedy}", err=True)
     if not hosts:
         echo(f"{folder / skeleton.INVENTORY} has no hosts yet: `sparkwright up HOST` adds one.")
@@ -75,7 +75,7 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[skeleton.NewHo
     for box in boxes(names):
         if box.gpu is None:
             where = f"command line: --host {box.name}"
-            why = visible(box.why or f"{box.shown} is in no recipe")
+            why = visible(box.why or f"no recipe supports {box.shown}")
             problems.append(MESSAGES.mistake("gpu-unknown", where, name=box.name, why=why))
         else:
             hosts.append(_host(box.name, box.gpu))

@@ -20,7 +20,7 @@ from sparkwright.results.key_states import render, rows
 from sparkwright.site.fleet import PlannedHost
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_AGAIN = "run this again when they can be reached"
+_AGAIN = "run the command again when these hosts answer"
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _forgotten(fleet: _Fleet, name: str, state: str, text: str, *, as_json: bool
 
 
 def _end(name: str, state: str, missing: list[str], *lines: str, as_json: bool) -> NoReturn:
-    """Report the state of a key, and hosts that may lack it; exit with 1 if there are any."""
+    """Report the state of a key, and hosts that may lack it; exit with 1 if a host may lack it."""
     if as_json:
         print_json({"name": name, "state": state, "missing": missing})
     for line in lines if missing or not as_json else ():

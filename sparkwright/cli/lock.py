@@ -39,7 +39,7 @@ def command(
     """Pin every tag to a digest and every model to a commit, in fleet.lock.
 
     With a lock, a run resolves nothing from outside; without a lock, a run takes the tags' present
-    content. Asks registries and hubs only for unlocked entries, and with --check not at all.
+    content. Registries and hubs are asked only for unlocked entries, and never with --check.
     """
     if hosts.limit:
         raise click.UsageError("a lock covers the whole inventory: name no host")
@@ -105,9 +105,9 @@ def _write(
     plans = [host.plan for host in hosts.values()]
     references = [plan.references for plan in plans]
     kept, resolution = locks.read_lock(path), None
-    if kept and upgrade:  # the lock's images of patches do not change with the image
+    if kept and upgrade:  # a new image does not change its confirmed patches
         kept = locks.Lock(images={}, models={}, patched=kept.patched)
-    with suppress(UserError):  # models that are not locked yet
+    with suppress(UserError):  # some models are not locked yet
         if kept and locks.to_resolution(references, kept, str(path), bases=False):
             resolution = Resolution(images={}, models={})
     resolution = resolution or ask(hosts)
@@ -125,7 +125,7 @@ def _write(
         return LockReport(str(path), "nothing changes", observeds)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    state = "written. Look at its diff, and commit it."
+    state = "written. Check the diff, and commit the file."
     return LockReport(str(path), state, observeds, _diff(before, text))
 
 

@@ -49,9 +49,10 @@ def command(
 ) -> None:
     """Show the services' logs of all hosts, oldest first; control characters are escaped.
 
-    Access lines of sparkwright's own checks are left out without --probes. Times are this
-    machine's. -f follows until Ctrl-C, by the system's own ssh, and prints one object per line
-    with --json. Exit code 1 when a host did not answer, 2 when no host has a service of this name.
+    Access lines of sparkwright's own checks are left out without --probes. Times are in this
+    machine's time zone. -f follows until Ctrl-C, by the system's own ssh, and prints one object per
+    line with --json. Exit code 1 when a host did not answer, 2 when no host has a service of this
+    name.
     """
     from sparkwright.run import questions
 

@@ -38,9 +38,9 @@ def command(hosts: selection.Selection, files: bool, as_json: bool) -> None:
     """Show the desired state of each host.
 
     The plan has resolved settings with their sources, downloads, a bar of the memory, and at the
-    end licences and operators' duties. No host or registry is contacted, and the
-    hub only for a model that a service names without a recipe and that the lock does not have.
-    Exit code 2 if a mistake would stop a run.
+    end licences and operators' duties. No host or registry is contacted; the hub is asked only for
+    an unlocked model that a service names without a recipe. Exit code 2 if a mistake would stop a
+    run.
     """
     planned_hosts = load_judged(hosts).or_raise()
     by_file = locks(planned_hosts)
@@ -203,7 +203,7 @@ def _bar(memory: Memory) -> str:
     """Draw the host's memory, one character for each fiftieth."""
     total = memory.total_gib
     if not total:
-        return "    memory: unknown before the first look at a host"
+        return "    memory: unknown until a host was contacted"
     parts = memory.parts
     bar = "".join(part.mark * round(_WIDTH * part.gib / total) for part in parts)[:_WIDTH]
     kind = f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if memory.unified else "of the card"

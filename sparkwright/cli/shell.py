@@ -9,7 +9,7 @@ from sparkwright.cli.lib import output, selection, ssh
 from sparkwright.cli.lib.hosts import ssh_options
 from sparkwright.config import inventory, targets
 
-#: One of the two shells, as the image has it.
+#: Start bash if the image has it, otherwise sh.
 _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
 
 
@@ -31,8 +31,8 @@ def command(ctx: click.Context, hosts: selection.Selection) -> None:
     """Open a shell in a service's container, or run the command after `--` there.
 
     `ssh -t` opens it, with the inventory's own user, port, key and known hosts; sudo may ask on
-    this terminal. `sparkwright shell spark-1 -- nvidia-smi`. The exit code is the command's, or 255
-    if ssh fails.
+    this terminal. Example: `sparkwright shell spark-1 -- nvidia-smi`. The exit code is the
+    command's, or 255 if ssh fails.
     """
     host, name = _service(hosts)
     tty = sys.stdin.isatty() and sys.stdout.isatty()

@@ -16,12 +16,12 @@ from sparkwright.findings.render import paint
 @services_argument
 @json_option
 def command(hosts: Hosts, as_json: bool) -> None:
-    """Ask every service for everything that its recipe promises.
+    """Test every service for each ability that its recipe declares.
 
-    Tests names, key, chat, stream, thinking, tools, JSON, images, long prompts, the context's end,
-    drafts, cached prefixes, and as many requests at once as the service accepts. The test takes
-    minutes and loads the services; it changes nothing. .sparkwright/smoke/ keeps the results. Exit
-    code 1 when a check fails or a host does not answer.
+    Tests cover names, key, chat, stream, thinking, tools, JSON, images, long prompts, the context's
+    end, drafts, cached prefixes, and as many requests at once as the service accepts. The test
+    takes minutes and loads the services; it changes nothing. .sparkwright/smoke/ keeps the results.
+    Exit code 1 when a check fails or a host does not answer.
     """
     from sparkwright.run import questions
 

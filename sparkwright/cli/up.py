@@ -1,4 +1,4 @@
-"""``sparkwright up``: from a box as delivered to an answer."""
+"""``sparkwright up``: set up a box as delivered, until it answers."""
 
 import json
 import os
@@ -70,7 +70,7 @@ class _Box:
         group: the inventory's group for a new host.
         steps: bootstrap steps, as ``--data``.
         readiness: ``run.bootstrap.Readiness``.
-        endpoints: addresses as clients will see them.
+        endpoints: addresses for clients.
     """
 
     name: str
@@ -123,7 +123,7 @@ def command(
             files = skeleton.contents((), load_catalog(places.catalogs()))
             skeleton.write(site, {**files, skeleton.INVENTORY: skeleton.empty_inventory()})
             os.chdir(site)
-            echo(f"{Path.cwd()}: a new site", err=True)
+            echo(f"{Path.cwd()}: the new site is in this folder", err=True)
         sys.path.append(str(Path.cwd()))
         for report in _agreed(boxes, overrides, yes=yes):
             echo(f"{report.file}: {report.state}", err=True)
@@ -167,7 +167,7 @@ def _targets(targets: Sequence[str]) -> list[tuple[str | None, str]]:
 
 
 def _name(address: str, taken: Collection[str]) -> str:
-    """Choose the name of a new box in the inventory. Raises UserError where each name is taken."""
+    """Choose the name of a new box in the inventory. Raises UserError if every name is taken."""
     by_number = ":" in address or address.replace(".", "").isdigit()
     for name in [address] if by_number else [address.partition(".")[0], address]:
         if name.lower() not in taken:
@@ -208,8 +208,8 @@ def _logged_in(
         echo(f"{name}: logging in", err=True)
         login.open()
         if login.made_key:
-            echo(f"{name}: this SSH key is new, and yours: {login.made_key}", err=True)
-        if login.address not in (address.lower(), address):  # an alias of ssh_config's
+            echo(f"{name}: a new SSH key was made for you: {login.made_key}", err=True)
+        if login.address not in (address.lower(), address):  # an alias in ssh_config
             data["lan_address"] = login.address
         boxes.append(_Box(name, login, {**data, **typed}, existing))
     return boxes
@@ -262,7 +262,7 @@ def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[Planned
 
 
 def _not_yet(names: str) -> None:
-    echo(f"{click.style(names, fg='red')}: not there yet: fix the cause, then {_AGAIN}", err=True)
+    echo(f"{click.style(names, fg='red')}: no answer yet: fix the cause, then {_AGAIN}", err=True)
     sys.exit(1)
 
 
@@ -279,7 +279,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     for box in boxes:
         if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)
-    # A closed terminal does not agree either.
+    # A closed terminal counts as a refusal.
     ends = [number for number in (signal.SIGHUP, signal.SIGTERM)
             if signal.getsignal(number) is signal.SIG_DFL]  # fmt: skip
     for number in ends:
@@ -310,7 +310,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
 def _every(
     inventory: Path, overrides: tuple[str, ...], names: Sequence[str]
 ) -> dict[str, PlannedHost]:
-    """Every host's plan: ``--data`` applies to the boxes, and changes no other host's pins."""
+    """Every host's plan: ``--data`` applies to the boxes, and other hosts' pins do not change."""
     plans = dict(load(Hosts(inventory, overrides, tuple(names))).or_raise())
     others = {host.name for host in Hosts(inventory).read()} - {*names}
     return plans | (load(Hosts(inventory, limit=tuple(others))).or_raise() if others else {})
@@ -358,7 +358,7 @@ def _endpoints(planned: PlannedHost) -> list[Endpoint]:
 
 
 def _answered(planned: PlannedHost, *, moved: bool) -> bool:
-    """Ask a box a real question, and print the next steps; return whether it answered."""
+    """Ask a box a real question, and print the next steps; return whether the box answered."""
     host, endpoints = planned.plan.host, _endpoints(planned)
     chats = any(endpoint.chats for endpoint in endpoints)
     asks = next(offered("question"), None) if chats else None

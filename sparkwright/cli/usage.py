@@ -28,7 +28,7 @@ def _day(_: click.Context, __: click.Parameter, given: str) -> str:
 
 
 @click.command("usage")
-@partial(connection_options, but="--key")  # --key means a client's key here
+@partial(connection_options, but="--key")  # --key names a client's key in this command
 @selection.names_argument(Hosts)
 @options.option("usage --key", shell_complete=completion.keys)
 @options.option("usage --model")

@@ -34,7 +34,7 @@ class PackageSource(BaseModel):
         uri: an apt repository, such as a mirror's; default: the step's own repository.
         suites: suites of the repository; ``/`` for a repository without suites.
         components: components of the repository.
-        key: its signing key: a file on the controller, or an https address.
+        key: the signing key: a file on the controller, or an https address.
         fingerprint: the key's fingerprint, 40 hex digits; required for an https address.
     """
 

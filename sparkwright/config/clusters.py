@@ -21,13 +21,13 @@ def _ipv4(text: str) -> str:
 
 
 class ClusterSettings(BaseModel):
-    """Hosts that serve one model together. Set it in group_data/all.py, the same for all hosts.
+    """Hosts that serve one model together. Set ``clusters`` in group_data/all.py.
 
     Attributes:
         hosts: hosts in rank order. The first host is the head, which answers clients.
         fabric: ``cx7`` (ConnectX-7 of Sparks) or ``network`` (any network that the hosts share).
         interface: network device between the hosts; ``enp1s0f1np1`` with ``cx7``.
-        addresses: host -> its IPv4 address on that device; from 192.168.177.11 with ``cx7``.
+        addresses: host -> IPv4 address on ``interface``; from 192.168.177.11 with ``cx7``.
         port: TCP port between the engines; the ranks use the next port.
     """
 

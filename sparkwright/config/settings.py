@@ -57,7 +57,7 @@ class SmokeSettings(_Settings):
 
 
 class RolloutSettings(_Settings):
-    """Roll-out to hosts that already serve. Set it in group_data/all.py.
+    """Roll-out to hosts that already serve. Set ``rollout`` in group_data/all.py.
 
     Attributes:
         canaries: hosts that go first, by number or by name.
@@ -70,8 +70,8 @@ class RolloutSettings(_Settings):
         drain_seconds: time for running requests before a service behind a proxy stops.
         on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` rolls back
             the hosts switched before it, too.
-        unprepared: if a host can't get its image or weights, leave out the host (``leave``) or
-            switch no host (``stop``).
+        unprepared: reaction to a host that can't get its image or weights: leave out the host
+            (``leave``) or switch no host (``stop``).
     """
 
     canaries: Annotated[values.Whole, Field(ge=0, le=10_000)] | tuple[str, ...] = 1
@@ -91,7 +91,7 @@ class ActivationSettings(_Settings):
     """Activation of exclusive services by requests (``activate = "on-request"``).
 
     Attributes:
-        stay_seconds: time that a service runs at least before a request activates another service
+        stay_seconds: least time that a service runs before a request activates another service
             of its group.
         wait_seconds: longest wait of a request until its service gives real answers; 0 answers with
             503 and ``Retry-After``.
@@ -123,7 +123,7 @@ class SecretSettings(_Settings):
     """Source of a service's secret: a variable, a file or a command.
 
     Attributes:
-        name: the container reads ``/run/secrets/NAME``.
+        name: name of the file ``/run/secrets/NAME`` in the container.
         variable: a variable of the controller's environment.
         file: a file on the controller that only its owner can read.
         command: command that prints the secret, like api_key_command.
@@ -152,20 +152,20 @@ class ServiceSettings(_Settings):
     Attributes:
         recipe: a recipe's name in the catalog. Set either ``recipe`` or ``model``.
         model: a Hugging Face repository, ``organisation/name``, served by the catalog's best recipe
-            for it, else as its own files say (docs/own-models.md). ``organisation/name:Q4_K_M`` or
-            ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest that
-            fits the GPU.
+            for it, or by a recipe derived from its files (docs/own-models.md).
+            ``organisation/name:Q4_K_M`` or ``organisation/name/file.gguf`` selects a GGUF file; the
+            default is the largest that fits the GPU.
         revision: branch, tag or commit of ``model``; default: its main branch.
         engine: engine for ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Default: llama.cpp for
-            GGUF files, else vLLM.
+            GGUF files, otherwise vLLM.
         image: the catalog's image for ``model``; default: the engine's stock image.
         port: TCP port that clients connect to.
         bind: address that clients connect to; default ``0.0.0.0`` behind the proxy, ``127.0.0.1``
             without it.
         proxy: whether HAProxy listens on bind and port, asks for the key and passes only client
             routes (docs/proxy.md).
-        served_names: replaces the recipe's names; the first is the main one.
-        image_tag: replaces the image's newest tag.
+        served_names: names instead of the recipe's; the first is the main name.
+        image_tag: tag instead of the image's newest.
         cluster: name of ``clusters`` whose hosts serve the model together; each of them has this
             service, and the recipe sets ``ranks`` (docs/clusters.md).
         gpus: GPUs for the container, by UUID or index of ``nvidia-smi -L``; default: all GPUs.
@@ -173,11 +173,11 @@ class ServiceSettings(_Settings):
         environment: variables over the recipe's; None removes a variable.
         files: files that the container reads, over the recipe's with the same ``at``
             (docs/services.md).
-        secrets: secrets that the container reads, such as a tool server's token, beside the
-            recipe's (docs/services.md).
-        boot_seconds: replaces the recipe's deadline for ``/health``.
-        first_answer_seconds: replaces the recipe's deadline for the first generation after
-            ``/health``.
+        secrets: secrets that the container reads, such as a tool server's token, besides
+            the recipe's (docs/services.md).
+        boot_seconds: deadline for ``/health`` instead of the recipe's.
+        first_answer_seconds: deadline for the first generation after ``/health`` instead
+            of the recipe's.
         media_domains: hosts whose images, videos and audio the engine fetches when a request names
             their URL, such as ``upload.wikimedia.org``. Default: none; requests carry ``data:``
             URLs.
@@ -332,7 +332,7 @@ class TlsSettings(_Settings):
 
     Attributes:
         certificate: the host's certificate, then the chain to its CA.
-        key: its private key, which only its owner can read.
+        key: the certificate's private key, which only the owner can read.
         ca: CA for clients and the fleet's address to verify the certificate, if the CA is private.
     """
 
@@ -376,19 +376,19 @@ class HostSettings(_Settings):
             registry, hub or git server of the internet may redirect, such as its storage in a
             private network behind a split DNS. Other private addresses are refused. Through an HTTP
             proxy, which resolves names itself, only addresses in URLs are compared.
-        hub_endpoint: address at which models are looked up and downloaded.
+        hub_endpoint: address of the hub for queries and downloads.
         hub_token_file: file on the controller with a token for gated models; default: the
             environment's HF_TOKEN.
-        hub_token_command: command that prints that token: a list of words, run once per run on the
+        hub_token_command: command that prints the token: a list of words, run once per run on the
             controller without a shell.
         models_root: directory of models: ``<org>--<name>/<commit>/``.
         services_root: directory of services, releases, runtime and job state.
-        registry_auth_file: file on the controller with accounts of private registries, as ``docker
-            login`` writes it (``config.json``).
-        registry_auth_command: command that prints the content of such a file, like
-            hub_token_command.
-        downloader: ``hf_transfer``, ``xet`` (the hub's Xet storage where available, else
-            hf_transfer) or ``http`` (a tenth of the memory).
+        registry_auth_file: file on the controller with accounts of private registries, in the form
+            of ``docker login`` (``config.json``).
+        registry_auth_command: command that prints the content of
+            registry_auth_file, like hub_token_command.
+        downloader: ``hf_transfer``, ``xet`` (the hub's Xet storage where available,
+            otherwise hf_transfer) or ``http`` (a tenth of the memory).
         download_connections: parallel ranges per file.
         download_limit_mb: limit of a host in megabytes per second, for the image and for each
             model; None for no limit.
@@ -427,19 +427,19 @@ class HostSettings(_Settings):
         disk_headroom_gib: GiB that must stay free after all downloads.
         api_key_file: file on the controller with the fleet's API key; generated if missing. The
             environment's SPARKWRIGHT_API_KEY takes precedence.
-        api_key_command: command that prints that key and takes precedence over the file, like
-            hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
+        api_key_command: command that prints the fleet's API key and takes precedence over the
+            file, like hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
             your own certificate and key. None: http.
-        keys: API keys by client name, beside the fleet's own. Proxies log the name; each can be
+        keys: API keys by client name, besides the fleet's own. Proxies log the name; each can be
             rotated and revoked (docs/proxy.md).
         sidecars: name of another program on the host -> GiB of memory to reserve for it.
         bootstrap: steps that prepare a bare host; default: none (docs/install.md).
         bootstrap_sources: step -> source of its packages.
         bootstrap_reboot: whether to reboot a host whose new driver needs it, and wait; for the
             command line.
-        fabric_addresses: static addresses of ConnectX-7 ports, which ``sparkwright fabric
-            addresses`` writes and no deploy does (docs/clusters.md). Set it in group_data/all.py.
+        fabric_addresses: static addresses of ConnectX-7 ports, which only ``sparkwright
+            fabric addresses`` writes (docs/clusters.md). Set it in group_data/all.py.
         catalog_directories: your catalogs, read after the shipped catalog.
         registries: name -> git repository (``https://…`` or a path of the controller) of recipes
             for ``sparkwright import @NAME``. The lock pins each to a commit. Unimported content is
@@ -453,7 +453,7 @@ class HostSettings(_Settings):
             (docs/monitoring.md).
         notify_file: file on the controller with further addresses, one per line: addresses that
             contain a secret, and every URL of Apprise's (``tgram://…``, ``discord://…``).
-        notify_command: command that prints such lines, like hub_token_command.
+        notify_command: command that prints further addresses, like hub_token_command.
     """
 
     services: dict[values.ServiceName, ServiceSettings]

@@ -73,8 +73,8 @@ def activated(
     answered: Callable[[ActivateAnswer], object] = unheard,
     unless: Callable[[], str | None] = lambda: None,
 ) -> Commands:
-    """Run another member of an exclusive group, proved by real answers; else go back to the
-    previous member.
+    """Run another member of an exclusive group, proved by real answers; otherwise go back
+    to the previous member.
 
     Args:
         request: the activation; with ``dry`` the host only reports its effect.

@@ -48,7 +48,7 @@ class Deployment(HostStatus):
 
     Attributes:
         plan_known: False if the plan is broken, which hides differences.
-        refused: ids of preflight's errors, for which a deploy would leave a differing host alone.
+        refused: ids of preflight's errors; a deploy would skip a differing host with these errors.
     """
 
     planned: dict[str, Planned] = records.field(default_factory=dict)

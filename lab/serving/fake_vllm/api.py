@@ -30,7 +30,7 @@ class Api:
     Attributes:
         guarded: beginnings of the paths that need the API key. Other paths, /invocations among
             them, answer without a key.
-        unguarded: paths among them without a key.
+        unguarded: paths among the guarded paths that need no key.
         rejection: body of the answer to a request without the key.
     """
 
@@ -65,7 +65,7 @@ class Api:
             "/generative_scoring": self._not_here,
             "/inference/v1/generate": self._not_here,
         }
-        if settings.pooling:  # as in vLLM, which serves only the routes of the model's tasks
+        if settings.pooling:  # vLLM serves only the routes of the model's tasks
             for path in ("/v1/chat/completions", "/v1/completions", "/v1/messages"):
                 del post[path]
             if not pooling.reranks(settings):
@@ -283,5 +283,5 @@ def _token_id(piece: str) -> int:
 
 
 def as_json(value: Any) -> Response:
-    """A value as the body of a success."""
+    """Return a successful response with a value as its body."""
     return Response(200, compact(value).encode(), content_type=_JSON)

@@ -1,7 +1,7 @@
 """A fake for uvicorn, as far as SGLang uses it: Config and Server, over the fake's own HTTP server.
 
-The image has it as ``uvicorn``: the program that starts SGLang gives each server of uvicorn's a
-Unix socket and a check of the key (sparkwright/engines/sglang/launch.py).
+The image has this module as ``uvicorn``: the program that starts SGLang gives each server of
+uvicorn a Unix socket and a check of the key (sparkwright/engines/sglang/launch.py).
 """
 
 import asyncio

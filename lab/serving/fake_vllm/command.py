@@ -1,4 +1,4 @@
-"""`vllm serve`: from the command line to a running server, with vLLM's log on the way."""
+"""`vllm serve`: from the command line to a running server, with vLLM's log."""
 
 import argparse
 import os

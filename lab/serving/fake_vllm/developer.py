@@ -20,12 +20,12 @@ class Sleep:
         self._empty = False
 
     def check(self) -> None:
-        """Refuse to generate while parts are away, and without weights after a deep sleep."""
+        """Refuse to generate while parts are freed, and without weights after a deep sleep."""
         if self._parts or self._empty:
             raise ApiError(500, "InternalServerError", "FAKE: the engine sleeps")
 
     def routes(self) -> tuple[Routes, Routes]:
-        """Routes for GET and POST; none without the developer mode."""
+        """Routes for GET and POST; empty without the developer mode."""
         if os.environ.get("VLLM_SERVER_DEV_MODE") != "1":
             return {}, {}
         post: Routes = {

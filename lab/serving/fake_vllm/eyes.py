@@ -1,7 +1,7 @@
 """Picture recognition of the fake: plain shapes, their colours, and a word in dots.
 
-No model looks: a PNG is decoded, and its shapes in flat colours on white are measured. So an answer
-about a picture is true, like a real model's, and an incomplete picture is noticed.
+The fake runs no model: it decodes a PNG, and measures its shapes in flat colours on white. So an
+answer about a picture is right, as from a real model, and an incomplete picture is detected.
 """
 
 import base64
@@ -130,9 +130,7 @@ def _colour(pixel: _Pixel) -> str:
 
 
 def _shape(points: list[_Point]) -> str:
-    """Part of its box that a shape fills: all for a square, pi/4 for a circle, half for a
-    triangle.
-    """
+    """Share of its box that a shape fills: square 1, circle pi/4, triangle 1/2."""
     left, top, right, bottom = _box(points)
     filled = len(points) / ((right - left + 1) * (bottom - top + 1))
     return "square" if filled > 0.9 else "circle" if filled > 0.65 else "triangle"

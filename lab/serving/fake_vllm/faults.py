@@ -1,25 +1,25 @@
 """Faults on request, for tests of programs that watch, prove and roll out a service.
 
-They come from FAKE_VLLM_FAULT or /etc/fake-vllm-fault, several by commas:
+FAKE_VLLM_FAULT or /etc/fake-vllm-fault names the faults, separated by commas:
 
-    never-healthy         boots for ever
+    never-healthy         never becomes healthy
     wedge                 answers /health while generations hang
-    oom                   fails for want of GPU memory while loading
-    crash-after=SECONDS   dies that long after it became healthy
+    oom                   runs out of GPU memory while loading
+    crash-after=SECONDS   dies this long after it became healthy
     garbage               answers `!!!!` to everything
     blind                 answers `!!!!` to images, as with a vision tower that was not loaded
-    no-sight              answers images as if it saw something else
-    no-alias              serves the first of its names alone
+    no-sight              describes images wrongly
+    no-alias              serves only the first of its names
     open-route            /v1/completions needs no key
     never-stops           plain chats run on until their budget ends
     no-completions        /v1/completions gives empty texts
     no-stream             holds a stream back and sends it all at once
     no-usage              streams end without their usage
     always-thinks         thinks though enable_thinking is false
-    leaks-thoughts        thoughts stand in the content
-    no-tools              a tool's call stands in the content, as when its parser does not fit
-    ignores-schema        answers prose where JSON by a schema is asked for
-    forgets=TOKENS        knows only that many of a prompt's last tokens
+    leaks-thoughts        the content contains the reasoning
+    no-tools              the content contains a tool's call, as with a wrong parser
+    ignores-schema        answers prose to a request for JSON by a schema
+    forgets=TOKENS        uses only this many of a prompt's last tokens
     hangs-at-limit        never answers a prompt over the context
     breaks-at-limit       answers a prompt over the context with a 500
     no-drafts             its drafter is not used
@@ -28,9 +28,9 @@ They come from FAKE_VLLM_FAULT or /etc/fake-vllm-fault, several by commas:
     short-vectors         gives vectors of half the model's length
     wrong-order           ranks the wrong document first
     wrong-scores          gives the highest score to the wrong document
-    deaf                  writes down something else than what is said
-    silent-speech         speaks without a sound
-    blank-picture         draws nothing
+    deaf                  transcribes wrong words
+    silent-speech         generates silent speech
+    blank-picture         generates an empty picture
     drops-at-concurrency  fails requests once more than half of --max-num-seqs run
 """
 

@@ -1,4 +1,4 @@
-"""A fake engine: it hands out prepared tokens at a set pace and counts everything.
+"""A fake engine: it yields prepared tokens at a set pace, and updates all metrics.
 
 Requests beyond `--max-num-seqs` wait. A repeated beginning of a prompt counts as prefix cache hits,
 in blocks of 16 tokens. With a speculative config, a step yields one token and the draft's accepted
@@ -27,7 +27,8 @@ _TICK = 0.01
 class Generation:
     """A running request: its prompt, the tokens it will yield, and its progress.
 
-    finish: `length` when max_tokens cut it, else `stop`. seed makes its speculation repeatable.
+    finish: `length` if max_tokens cut the answer, otherwise `stop`. seed makes its speculation
+    repeatable.
     arrived, first_token: times of the monotonic clock; first_token is 0 before the first token.
     """
 
@@ -179,7 +180,7 @@ class Engine:
         observe("vllm:e2e_request_latency_seconds", now - generation.arrived)
         observe("vllm:request_queue_time_seconds", begun - generation.arrived)
         observe("vllm:request_inference_time_seconds", now - begun)
-        # As in vLLM, decoding begins with the first token: the prompt's time is not in it.
+        # As in vLLM, the time of decoding begins with the first token, after the prompt's time.
         decoding = now - generation.first_token
         observe("vllm:request_decode_time_seconds", decoding)
         if count > 1:

@@ -23,7 +23,7 @@ def find_gpu(*, aeon: bool) -> Gpu:
     """The first GPU.
 
     Raises Refusal without a GPU, and on a GPU without kernels in the AEON build.
-    FAKE_VLLM_NO_GPU_CHECK=1 skips the question, for tests on machines without a GPU.
+    FAKE_VLLM_NO_GPU_CHECK=1 skips the check, for tests on machines without a GPU.
     """
     if os.environ.get("FAKE_VLLM_NO_GPU_CHECK") == "1":
         return Gpu("no GPU (not checked)", "12.1", "0")

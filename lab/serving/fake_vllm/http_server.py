@@ -31,7 +31,7 @@ class Request:
 
 @dataclass
 class Response:
-    """body: one text, or pieces that are sent as they come.
+    """body: text, or pieces that are sent as they are made.
 
     vary: whether the CORS header is added.
     """
@@ -119,7 +119,7 @@ class HttpServer:
         response = await self._watched(request, reader)
         if response is None:
             return False
-        peer = writer.get_extra_info("peername")  # nothing for a Unix socket
+        peer = writer.get_extra_info("peername")  # empty for a Unix socket
         log.uvicorn(
             f'{":".join(map(str, peer[:2]))} - "{request.method} {request.path} HTTP/1.1" '
             f"{response.status} {HTTPStatus(response.status).phrase}"

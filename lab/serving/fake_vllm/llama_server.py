@@ -1,7 +1,7 @@
 """A fake for llama.cpp's ``llama-server``: arguments, routes, metrics, log and GGUF files.
 
 The fake was made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, faults
-and prompts equal the fake vLLM's; it drafts nothing and makes no vectors.
+and prompts equal the fake vLLM's; the fake has no drafter and no vectors.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from .text import tokens_of
 
 #: Build whose arguments the fake accepts, whatever the image's tag is.
 BUILD = "b11669"
-#: llama.cpp's metric -> the fake vLLM's own with the same count. It drafts nothing.
+#: llama.cpp's metric -> the fake vLLM's metric of the same count; None without speculation.
 METRICS = {
     "prompt_tokens_total": "prompt_tokens_total", "requests_deferred": "num_requests_waiting",
     "requests_processing": "num_requests_running", "n_decode_total": "iteration_tokens_total_count",
@@ -38,7 +38,7 @@ METRICS = {
     "spec_decode_num_drafts_total": None, "spec_decode_num_draft_tokens_total": None,
     "spec_decode_num_accepted_tokens_total": None,
 }  # fmt: skip
-#: All of its routes here; OpenAI's are the fake for vLLM's.
+#: All routes of this fake; OpenAI's routes are the same as in the fake vLLM.
 ROUTES = ("/health", "/v1/health", "/metrics", "/v1/models", "/props", "/slots", "/tokenize",
           "/v1/chat/completions", "/v1/completions", "/v1/messages")  # fmt: skip
 _BEGUN = time.monotonic()
@@ -66,7 +66,7 @@ class LlamaApi(Api):
         for routes in self._routes.values():
             for path in {*routes} - ({*ROUTES} - closed):
                 del routes[path]
-        # It answers to any name, and reports the first name.
+        # llama-server answers to any name, and reports the first name.
         self._backend.model_of = lambda body: names[0]  # type: ignore[method-assign]
 
     async def _answered(self, request: Request) -> Response:

@@ -1,8 +1,8 @@
 """`/v1/audio/transcriptions` as vLLM answers it; `/v1/audio/speech` and `/v1/images/generations` as
 vLLM-Omni does: by the forms of their protocol classes, for a model with such an architecture.
 
-No model listens: a WAV file is decoded, and its loudness from tenth to tenth is compared with a
-stored recording. So the transcript is true, and an incomplete file is noticed.
+The fake runs no model: it decodes a WAV file, and compares its loudness from tenth to tenth with a
+stored recording. So the transcript is right, and an incomplete file is detected.
 """
 
 import base64
@@ -49,7 +49,7 @@ async def transcription(backend: Backend, request: Request) -> Response:
     text, seconds = _heard(named["file"].get_payload(decode=True))
     usage = {"type": "duration", "seconds": math.ceil(seconds)}
     if backend.faults.deaf:
-        text = " Thank you."  # as Whisper does for silence
+        text = " Thank you."  # Whisper's answer to silence
     return Response(200, compact({"text": text, "usage": usage}).encode())
 
 

@@ -24,7 +24,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Metrics:
-    """Counters, gauges and histograms of one server; not for use from several threads."""
+    """Counters, gauges and histograms of one server, for use from a single thread."""
 
     def __init__(self, settings: Settings, version: str) -> None:
         table = version if version in _OWN_TABLE else "0.24.0"
@@ -157,7 +157,7 @@ class Metrics:
 
 
 class _Histogram:
-    """Counts by bucket; without buckets it is a summary, which has count and sum alone."""
+    """Counts by bucket; a metric without buckets is a summary, which has only count and sum."""
 
     def __init__(self, limits: list[float]) -> None:
         self._limits = limits

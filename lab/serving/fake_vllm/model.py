@@ -1,4 +1,4 @@
-"""A model directory: its config, and its weights, all of whose bytes are really read.
+"""A model directory: its config, and its weights, whose bytes the fake really reads.
 
 A directory with a fault is refused in the words of vLLM, transformers and safetensors.
 """
@@ -144,7 +144,7 @@ def _check_header(length: bytes, read: Callable[[int], bytes], size: int) -> Non
         raise _broken("header too small")
     header_size = struct.unpack("<Q", length)[0]
     if header_size > _MAX_HEADER:
-        # The first eight bytes of a Git LFS pointer, `version `, are such a number.
+        # The first eight bytes of a Git LFS pointer, `version `, are a number beyond this limit.
         raise _broken("header too large")
     if header_size + 8 > size:
         raise _broken("invalid header length")
@@ -173,7 +173,7 @@ def _broken(reason: str) -> Refusal:
 
 
 def _separate_quant_method(directory: Path) -> str | None:
-    """ModelOpt checkpoints of an older form keep their quantization in a file of its own."""
+    """ModelOpt checkpoints of an older form have their quantization in a separate file."""
     file = directory / "hf_quant_config.json"
     if not file.is_file():
         return None

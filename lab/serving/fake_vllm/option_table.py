@@ -13,7 +13,8 @@ from .identity import AEON, Identity
 FLAGS = Path(__file__).resolve().parent.parent / "flags"
 
 AEON_CHOICES: dict[str, list[str]] = {
-    # TurboQuant of the AEON build; stock's nearest is turboquant_k8v4. (`nvfp4` is in stock too.)
+    # TurboQuant of the AEON build; the nearest of stock is turboquant_k8v4. (Stock has `nvfp4`,
+    # too.)
     "kv_cache_dtype": ["tq_k8v4"],
 }
 """Argument values that the AEON build has and stock vLLM has not."""

@@ -48,7 +48,7 @@ def json_value(text: str) -> Any:
 
 
 def json_object_or_text(text: str) -> Any:
-    """JSON for a text that looks like an object, else the text itself."""
+    """JSON for a text that looks like an object, otherwise the text itself."""
     return json_value(text) if re.fullmatch(r"(?s)\s*{.*}\s*", text) else text
 
 
@@ -61,7 +61,7 @@ def dataclass(text: str) -> Any:
 
 
 def optional(inner: Callable[[str], Any], name: str) -> Callable[[str], Any]:
-    """`inner`, with `None` and the empty text read as nothing."""
+    """`inner`, with `None` and the empty text read as None."""
 
     def read(text: str) -> Any:
         return None if text in ("", "None") else _converted(inner, name, text)

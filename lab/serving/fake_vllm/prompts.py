@@ -57,7 +57,7 @@ def plan_chat(body: dict[str, Any], settings: Settings, version: str, faults: Fa
     tool = None if output else _tool_call(body, question, settings)
     limit = _max_tokens(body, len(prompt), settings, version)
     if faults.garbage or (faults.blind and pictures):
-        body = {**body, "ignore_eos": False}  # nothing but marks, of any length
+        body = {**body, "ignore_eos": False}  # the marks may have any length
         return _plan(body, prompt, [], tokens_of(_GARBAGE), limit, seed, tool)
     thinks = bool(settings.reasoning_parser) and (
         faults.always_thinks

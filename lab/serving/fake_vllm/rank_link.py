@@ -1,8 +1,8 @@
 """Ranks over several hosts (`--nnodes`), which join and end as vLLM 0.32.0's do.
 
-The head listens on every address at --master-port and starts once all followers are connected. The
-next request notices a lost rank and fails with 500; then the head ends, with status 0. A follower
-notices nothing: it survives its head, and no later head can use it.
+The head listens on every address at --master-port and starts once all followers are connected.
+After the loss of a rank, the next request fails with 500; then the head ends, with status 0. A
+follower does not notice the end of its head: it keeps running, and no later head can use it.
 """
 
 import argparse

@@ -26,7 +26,9 @@ _OFFLINE_METHODS = ("compressed-tensors", "modelopt", "gptq", "awq")
 
 @dataclass(frozen=True)
 class Settings:
-    """A checked configuration. names: served aliases; keys: accepted API keys, none for open."""
+    """A checked configuration. names: served aliases; keys: accepted API keys, empty without
+    authentication.
+    """
 
     names: list[str]
     keys: list[str]

@@ -94,7 +94,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     drafts = (algorithm or "").lower(), drafter, arguments.speculative_num_draft_tokens or 4, None
     return Settings(
         names=[arguments.served_model_name or arguments.model_path],
-        keys=[],  # the program that starts it requires the key
+        keys=[],  # launch.py requires the key
         model=model,
         max_model_len=asked or own or DEFAULT_MAX_MODEL_LEN,
         max_num_seqs=arguments.max_running_requests or 48,
@@ -177,7 +177,7 @@ def main(_: list[str]) -> int:
     identity = read_identity()
     arguments = parser(f"sglang/{identity.version}", "sglang serve").parse_args()
     say(f"FAKE for SGLang {identity.version} (sparkwright lab): no model is computed")
-    # The real server logs every argument, an API key too; this fake logs the given arguments.
+    # The real server logs every argument, including an API key; this fake logs the given arguments.
     say(f"server_args=ServerArgs({' '.join(sys.argv[1:])})")
     faults = read_faults(identity.fault)
     seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "0.5")

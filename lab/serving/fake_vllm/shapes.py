@@ -8,7 +8,7 @@ LATER = ("0.32.0",)
 
 
 def new_id() -> str:
-    """Sixteen hexadecimal digits, as vLLM's identifiers end with."""
+    """Sixteen hexadecimal digits, like the end of vLLM's identifiers."""
     return secrets.token_hex(8)
 
 

@@ -77,7 +77,7 @@ def read_speculation(
 ) -> Speculation | None:
     """The speculative config of the arguments, or None; Refusal for a config that vLLM refuses.
 
-    `model` is the served body, and so the drafter too if its own MTP head drafts.
+    `model` is the served body, and also the drafter if its own MTP head drafts.
     """
     config = arguments.speculative_config
     for name, key in (

@@ -19,7 +19,7 @@ FAKE = "fake"
 """Text in JSON where a schema leaves the text open."""
 
 _ARITHMETIC = re.compile(
-    # A minus stands between spaces: without, it may be a date.
+    # A minus stands between spaces: a text without spaces may be a date.
     r"(-?\d{1,9})(?:\s*([+*x×·÷/])\s*|\s+(-)\s+)(-?\d{1,9})"  # noqa: RUF001
 )
 _ECHO = re.compile(
@@ -36,13 +36,13 @@ def tokens_of(text: str) -> list[str]:
 
 
 def seed_of(*parts: str) -> int:
-    """A number of 128 bits that depends on the parts alone."""
+    """A number of 128 bits that depends only on the parts."""
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:16], "big")
 
 
 def answer_to(question: str, seed: int) -> str:
-    """The answer: a computed sum, a repeated text, else words from the hash."""
+    """The answer: a computed sum, a repeated text, or words from the hash."""
     arithmetic = _ARITHMETIC.search(question)
     if arithmetic:
         left, sign, minus, right = arithmetic.groups()

@@ -1,7 +1,7 @@
-"""Shell completion of names: from the site's files and the catalog alone.
+"""Shell completion of names, only from the site's files and the catalog.
 
 Completion queries no host, registry or hub, and writes nothing; a faulty file has no completions,
-since the shell waits for the answer and shows every word of it.
+since the shell waits for the answer and would show error messages.
 """
 
 import io
@@ -24,12 +24,12 @@ def _completing(names: Callable[[click.Context], Iterable[str]]) -> Complete:
     @wraps(names)
     def completed(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
         try:
-            # An inventory is a program: its output is not a name.
+            # An inventory is a program, and its output must not become a completion.
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 result = [str(name) for name in names(context)]
         except (Exception, SystemExit, KeyboardInterrupt):
             return []
-        # A name of two lines would be two.
+        # A name with a line break would become two completions.
         return [
             fromkey
             for fromkey in dict.fromkeys(result)

@@ -17,7 +17,7 @@ from sparkwright.findings.user_error import refusal, suggest
 
 
 def explain(id_: str, *, as_json: bool) -> None:
-    """Print the checks, known issues and causes of an id; a rule and a diagnosis may share one.
+    """Print the checks, known issues and causes of an id; a rule and a diagnosis may share an id.
 
     Raises:
         UserError: no check, known issue or cause has this id.

@@ -1,8 +1,8 @@
 """Commands, and the extras' offers, as ``cli/commands.json`` and each extra's ``extra.json`` list
 them.
 
-An extra is a folder of sparkwright/extras/. Its file has its commands with their options, and under
-``offers`` objects for the core or another extra if the extra is installed: a name, and
+An extra is a folder of sparkwright/extras/. Its file lists the extra's commands with their options,
+and under ``offers`` objects for the core or another extra if the extra is installed: a name, and
 ``module:object``.
 """
 
@@ -24,12 +24,13 @@ class Command:
     """A command of the core or of an extra.
 
     Attributes:
-        name: such as ``bench``, or ``fabric test`` for a command that an extra adds to a group.
-        help: its line in the help.
+        name: name such as ``bench``, or ``fabric test`` for a command that an extra adds to a
+            group.
+        help: line in the help.
         module: a module with the click command as ``command``, or as another object after a colon;
-            it may have the type of its JSON document as ``DOCUMENT``.
+            the module may have the type of its JSON document as ``DOCUMENT``.
         section: section of the help; empty for a command of a group.
-        asks_hosts: whether it asks hosts in its own process.
+        asks_hosts: whether the command asks hosts in its own process.
     """
 
     name: str

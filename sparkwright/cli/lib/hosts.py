@@ -91,7 +91,7 @@ class Hosts(selection.Selection):
 
 
 def reported(answers: Answers[T]) -> Answers[T]:
-    """The answers, after printing faults and silent hosts on standard error."""
+    """Print faults and silent hosts on standard error, and return the answers."""
     if answers.broken:
         echo(answers.broken, err=True)
     for host, reason in answers.failures.items():
@@ -136,9 +136,9 @@ def given() -> dict[str, Any]:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_ON_A_COMMAND_LINE = "a password on a command line is read by every user of this machine"
+_ON_A_COMMAND_LINE = "every user of this machine can read a password on a command line"
 _PROMPT = "--ssh-password-prompt asks for it, or reads it from standard input"
-_KEY = "leave it out: pyinfra asks where a key needs one, and ssh-agent keeps it"
+_KEY = "leave the option out: pyinfra asks for the key's password, or ssh-agent keeps the key"
 #: Names of pyinfra's options that hold a secret -> the alternative.
 SECRETS = {
     "--ssh-password": _PROMPT, "--password": _PROMPT,
@@ -178,8 +178,7 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
         ([name for name in names if name != but], value, text) for names, value, text in OPTIONS
     ]
     _keeping(ours, meant)
-    # The help lists these options last, wherever the decorator is: click prints the last options
-    # first.
+    # The help lists these options last, wherever the decorator is: click reverses this list.
     own = getattr(command, "__click_params__", [])
     setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010
     return command

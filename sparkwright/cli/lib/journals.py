@@ -1,4 +1,4 @@
-"""Lines of logs, printed; and the hosts' journals, each followed over its own ssh."""
+"""Print lines of logs, and follow the hosts' journals, each over a separate ssh."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from sparkwright.text.visible import log_line, visible, visible_json
 
 #: Bytes of one line of the journal's JSON: longer lines are skipped.
 _LONGEST = 1 << 20
-#: systemd's characters of cursors; a host sends one, and its own shell gets it back.
+#: Characters of systemd's cursors: a host sends a cursor, and its shell gets the cursor back.
 _CURSOR = re.compile(r"[A-Za-z0-9=;]{1,400}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 

@@ -25,7 +25,7 @@ for _table in tables().values():
 
 
 def option(name: str, **more: Any) -> Callable[[_Command], _Command]:
-    """Return an option of the tables; its types and completions are given here."""
+    """Return an option of the tables; this module has the types and completions."""
     settings = {**_OPTIONS[name], **more}
     return click.option(*settings.pop("names"), **settings)
 
@@ -53,7 +53,7 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
         if sys.stdin.isatty():
             raise
         remedy = "add --yes, or --dry to only look" if dry else "add --yes"
-        raise refusal("command line", f"{question} Nobody confirmed it", remedy) from None
+        raise refusal("command line", f"nobody answered: {question}", remedy) from None
     if not agreed:
         raise click.Abort
 

@@ -1,4 +1,4 @@
-"""Text for people, as wide as their terminal; texts of mistakes on a command line or in a site."""
+"""Text in the width of the terminal, and messages of mistakes on a command line or in a site."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ MESSAGES = Messages(__file__)
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print lines; lines that are wider than the terminal are wrapped. Data is printed by click."""
+    """Print lines; lines that are wider than the terminal are wrapped. click prints data."""
     click.echo(fitted(text), err=err)
 
 

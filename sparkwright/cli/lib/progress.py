@@ -67,7 +67,7 @@ def line(events: Mapping[str, str]) -> str:
     """Progress line: number of answers, and the hosts without an answer.
 
     Args:
-        events: the latest of each host.
+        events: latest event of each host.
     """
     waiting = [
         visible(host, 40) + (f" ({visible(event)})" if event != _ASKED else "")

@@ -30,7 +30,7 @@ class Selection:
         overrides: ``key=value``, as pyinfra's ``--data``.
         limit: names and groups of hosts, and patterns of names; empty for all hosts.
         services: names of services selected on every host; empty for all services.
-        of_hosts: host -> names of further services selected on it.
+        of_hosts: host -> names of further services selected on the host.
     """
 
     file: Path | None = None
@@ -88,12 +88,12 @@ class Selection:
             UserError: names each unknown name, before any connection.
         """
         hosts, planned = _inputs(self.inventory, self.overrides)
-        if not hosts:  # pyinfra alone can run this inventory
+        if not hosts:  # only pyinfra can run this inventory
             return replace(self, limit=(*self.limit, *names))
         hosts = limited(hosts, self.limit)
         meant = targets_of(names, hosts, services=services, planned=planned)
         limit = meant.limit
-        if self.limit:  # a group is no wider than the limit
+        if self.limit:  # names select hosts within the limit
             limit = tuple(host.name for host in limited(hosts, meant.limit))
         return replace(self, limit=limit, of_hosts=meant.services)
 
@@ -124,7 +124,7 @@ def names_argument(
     """``[NAME]...`` with ``--data`` and ``--limit``, as ``hosts``.
 
     Args:
-        services: whether services may be named, too, by ``--service`` as well.
+        services: whether services may be named, also by ``--service``.
     """
 
     def decorated(command: _Command) -> _Command:
@@ -152,7 +152,7 @@ def names_argument(
 
 
 def inventory_argument(kind: type[Selection] = Selection) -> Callable[[_Command], _Command]:
-    """``[INVENTORY]`` with ``--data``, as ``hosts``: for a command about all of its hosts."""
+    """``[INVENTORY]`` with ``--data``, as ``hosts``, for a command about all hosts."""
 
     def decorated(command: _Command) -> _Command:
         @wraps(command)

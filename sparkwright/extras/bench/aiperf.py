@@ -1,7 +1,7 @@
 """The load generator, NVIDIA's AIPerf: its installation, input and report.
 
 AIPerf is a separate program in its own venv (README, decisions), which ``make bench-tools`` makes;
-this module imports none of its code. A JSON file, which is YAML too, describes a run, and the run
+this module imports no code of AIPerf. A JSON file, which is YAML too, describes a run, and the run
 leaves a folder: ``phase_manifest.json``, and for each phase
 ``phases/<name>/profile_export_aiperf.json``. Times are in milliseconds in these files, and in
 seconds in this module.
@@ -25,11 +25,11 @@ NAME = "aiperf"
 #: Name of this way to measure, in a result. Other prompts, or another way of sending them, give
 #: other figures: the number increases, and results of another name do not compare.
 LABEL = "sparkwright's prompts 1 by aiperf"
-#: Names another venv than the project's ``.venv-bench``.
+#: Variable that names another venv than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
 FOLDER = Path(".venv-bench")
 KEY_VARIABLE = "OPENAI_API_KEY"
-#: Part of the environment beside the key. Not HF_HUB_OFFLINE: with it AIPerf finds no local
+#: Part of the environment beside the key. HF_HUB_OFFLINE is not set: with it, AIPerf finds no local
 #: tokenizer.
 ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
 #: Part of each request's body: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output,
@@ -39,7 +39,7 @@ BODY: dict[str, Any] = {
 }  # fmt: skip
 #: A question beside the document that a reranker is asked about.
 _QUERY = "What does this text say?"
-#: Limit of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
+#: Limit of a request, in seconds: 64 prompts of 33000 tokens may wait this long for each other.
 _TIMEOUT = 1800.0
 _LONGEST = 200
 _INSTALL = f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"
@@ -81,7 +81,7 @@ def endpoint(service: measured_service.Service, kinds: Mapping[str, str]) -> End
     kind that the generator does not support.
 
     Args:
-        kinds: kinds of requests that it answers, each with its route.
+        kinds: kinds of requests that the service answers, each with its route.
 
     Raises:
         UserError: the service does not answer.
@@ -148,8 +148,8 @@ def cell(
     batch: loads.Batch, load: loads.Load, errors: int, report: Mapping[str, Any],
     acceptances: Mapping[str, float], endpoint: Endpoint = CHAT,
 ) -> results.Cell:  # fmt: skip
-    """Convert a phase's report to a cell; with a category's own prompts it has the mean of their
-    tokens, in tens.
+    """Convert a phase's report to a cell; with a category's own prompts the cell has the mean of
+    their tokens, in tens.
 
     Args:
         errors: requests that failed.

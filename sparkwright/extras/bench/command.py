@@ -74,12 +74,12 @@ def command(
     results: Path,
     as_json: bool,
 ) -> None:
-    """Measure services, and compare with the cards' figures.
+    """Measure services, and compare the results with the cards' figures.
 
     `bench` measures first and next tokens, decode and prefill rates, and the accepted share of
     drafts, by kind of prompt, requests at a time and length of the prompt. This machine measures
-    service by service; other use of the services meanwhile distorts the figures. Exit code 1 if a
-    figure is out of range or requests failed.
+    one service after the other; other requests to the services distort the figures. Exit code 1 if
+    a figure is out of range or requests failed.
     """
     default = loads.QUICK if quick else loads.FULL
     sweep = batches(categories or default[0], concurrency or default[1], context or default[2])
@@ -151,5 +151,5 @@ def _bench(
     )  # fmt: skip
     for remark in (*measured.remarks, *remarks(plan.name, before, under_load)):
         echo(f"{click.style(target.name, fg='yellow')}: {visible(remark)}", err=True)
-    target.say(f"kept as {save(directory, result)}")
+    target.say(f"the result is in {save(directory, result)}")
     return judgement.judged(result, target.host.catalog)

@@ -15,13 +15,13 @@ from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result
 
 State = Literal["in range", "worse", "better"]
 
-#: Up to here a prompt is short: the cards' tables of short prompts give no length, and their long
+#: Most tokens of a short prompt: the cards' tables of short prompts give no length, and their long
 #: prompts begin at 1000 tokens (card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Long-prompt prefill').
 SHORT_PROMPT = 1000
-#: "About 16K" is 16.2K to 20.3K tokens on that card ('Long-context tiers').
+#: "About 16K" is 16.2K to 20.3K tokens on the same card ('Long-context tiers').
 _SAME_LENGTH = 1.25
-#: Below this share of the driver's maximal clock, the GPU is held back. A judgement of this
-#: project: clocks of a loaded GPU vary by some percent by themselves.
+#: Below this share of the driver's maximal clock, the GPU is throttled. The share is this project's
+#: choice: clocks of a loaded GPU vary by some percent by themselves.
 _LOW_CLOCK = 0.85
 
 
@@ -31,8 +31,9 @@ class Verdict:
 
     Attributes:
         published: the card's figure, or the two ends of its range.
-        ratio: measured ÷ published; 1 within a published range, else measured ÷ its nearer end.
-        low, high: the range in which a healthy service's figure may lie.
+        ratio: measured ÷ published; 1 within a published range, otherwise measured ÷ the nearer end
+            of the range.
+        low, high: the range of figures of a healthy service.
         table, source: the card's table.
         basis: differences of the card's run from this run; empty without differences.
     """
@@ -53,7 +54,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CellComparison:
-    """A cell with all its verdicts; none if no card gives a figure for its load."""
+    """A cell with all its verdicts; no verdict if no card gives a figure for the load."""
 
     cell: Cell
     verdicts: tuple[Verdict, ...]
@@ -84,7 +85,7 @@ class Table:
         return self.measurement.conditions.get(key) if value is None else value
 
     def output_tokens(self, row: Row) -> float:
-        """Length of the answers that a row was measured with; 0 if the card does not give it."""
+        """Length of the answers that a row was measured with; 0 if the card has no length."""
         length = self.value(row, "output_tokens")
         return sum(_ends(length)) / 2 if length else 0.0
 
@@ -92,7 +93,7 @@ class Table:
 def compare(
     result: Result, published: Sequence[Table], causes: Sequence[Cause] = ()
 ) -> tuple[CellComparison, ...]:
-    """Compare every cell of a result with the nearest published figures.
+    """Compare every cell of a result with the closest published figures.
 
     Args:
         published: the tables that cover this result (``tables``).
@@ -160,7 +161,7 @@ def _fits(cause: Cause, symptoms: set[Symptom], result: Result, cell: Cell) -> b
 def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
     """The published tables of the result's image, models and GPU, the nearest first.
 
-    A table that its card calls provisional or historical counts for its own tag only.
+    A table that its card calls provisional or historical counts only for its own tag.
     """
     repository = result.image.name.removesuffix(f":{result.tag}")
     images = {image.name for image in catalog.images.values() if image.repository == repository}
@@ -182,8 +183,8 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
                 for key, value in card.conditions.items()
                 if result.settings.get(key, value) != value
             ]
-            tag = "" if exact else f"measured on tag {card.tag or 'unknown'}, not on this one"
-            note = "" if card.status == "measured" else f"the card calls it {card.status}"
+            tag = "" if exact else f"measured on tag {card.tag or 'unknown'}, not on this tag"
+            note = "" if card.status == "measured" else f"the card calls the table {card.status}"
             basis = "; ".join(filter(None, (tag, note, *differs)))
             result_tables.append(Table(card, (not exact, len(differs)), basis))
     return tuple(sorted(result_tables, key=lambda table: table.rank))

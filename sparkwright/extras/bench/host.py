@@ -89,9 +89,10 @@ def _under_load(look: Callable[[], HostLoad]) -> Iterator[Gpu]:
 
 
 def gpu_of(before: Facts, loaded: Facts | None) -> Gpu:
-    """The GPU's state over the run: clocks, power and temperature under load alone.
+    """The GPU's state over the run: clocks, power and temperature, only under load.
 
-    An idle GPU lowers its clock within a second: its clock before or after the run proves nothing.
+    An idle GPU lowers its clock within a second: its clock before or after the run is not the clock
+    under load.
     """
     first, samples = before.gpu or Gpu("unknown GPU"), loaded.samples if loaded else ()
 
@@ -107,7 +108,7 @@ def gpu_of(before: Facts, loaded: Facts | None) -> Gpu:
 
 
 def image_of(running: Service) -> ImageRun:
-    """The image, with the tag that its release was made for."""
+    """The image, with the tag of the release."""
     name, _, pin = running.image.rpartition(":")
     digest = pin.replace("-", ":", 1) if pin.startswith("sha256-") else None
     return ImageRun(name=f"{name}:{running.tag}", digest=digest)

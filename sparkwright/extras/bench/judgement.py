@@ -26,12 +26,12 @@ class Bench:
 
     @property
     def columns(self) -> list[Measure]:
-        """Measures that a table of its cells has columns for."""
+        """Measures with a column in a table of the cells."""
         return columns_of(self.result.cells)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Every figure that a card has a counterpart for."""
+        """Every figure with a counterpart on a card."""
         return tuple(verdict for cell in self.cells for verdict in cell.verdicts)
 
     def count(self, state: str) -> int:
@@ -46,7 +46,7 @@ class Bench:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Whether the result has no fault."""
+        """Whether the result is without faults."""
         return not (self.count("worse") or self.errors)
 
     @computed_field  # type: ignore[prop-decorator]
@@ -82,7 +82,7 @@ def findings(bench: Bench) -> Iterator[str]:
 
 
 def likely(bench: Bench) -> list[tuple[Cause, int]]:
-    """Causes that may explain it, with the number of loads: the most loads first.
+    """Causes that may explain a gap, with the number of loads: the most loads first.
 
     Causes that explain equally many loads keep the order of the catalog.
     """

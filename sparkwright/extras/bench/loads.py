@@ -47,7 +47,7 @@ class Load:
 
     @property
     def phase(self) -> str:
-        """The name of its phase in the generator's configuration and reports."""
+        """Name of the load's phase in the generator's configuration and reports."""
         return f"c{self.concurrency}"
 
 
@@ -84,7 +84,7 @@ def batches(
     categories: Sequence[str], concurrency: Sequence[int], context: Sequence[int]
 ) -> tuple[Batch, ...]:
     """The batches of a sweep. Every category's cell sends each of its prompts equally often, and
-    twice as many requests as run at a time, so that the ends weigh little.
+    twice as many requests as run at a time, so that the start and the end have little weight.
 
     Args:
         context: tokens of long prompts; 0 for none.
@@ -106,7 +106,7 @@ def batches(
 @cache
 def texts(category: str) -> dict[str, Any]:
     """A file of texts: a category's ``prompts``, and the question after a long text, ``context``;
-    or ``long-text`` with the ``notes`` that long prompts are made of."""
+    or ``long-text`` with the ``notes`` for long prompts."""
     return dict(read(Path(__file__).parent / f"prompts/{category}.yaml"))
 
 
@@ -119,7 +119,7 @@ def sample() -> str:
 def long_prompt(category: str, tokens: int, seed: str, characters_per_token: float) -> str:
     """A prompt of about this many tokens: notes in the seed's order, then the question.
 
-    The first line depends on the seed alone, so that no prefix cache has the prompt's beginning.
+    The first line depends only on the seed, so that no prefix cache has the prompt's beginning.
     """
     question = texts(category)["context"]
     length = tokens * characters_per_token - len(question)

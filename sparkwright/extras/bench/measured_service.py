@@ -64,7 +64,7 @@ class Service:
         return _MESSAGES.refusal("no-answer", f"{self.url}{path}", error=reason)
 
     def counters(self) -> dict[str, float]:
-        """The engine's counters by their neutral names; empty if it does not report them."""
+        """The engine's counters by their neutral names; empty if the engine has no counters."""
         answer = self.send("GET", "/metrics")
         return metrics.totals(answer.text, metric_names()) if answer.ok else {}
 
@@ -79,7 +79,7 @@ def reach(service: Service) -> Service:
     """The service with its context.
 
     Raises:
-        UserError: it does not answer, refuses the key, or does not serve the model.
+        UserError: the service does not answer, refuses the key, or does not serve the model.
     """
     for entry in service.ask("GET", "/v1/models")["data"]:
         if service.model in model_list.names({"data": [entry]}):

@@ -18,10 +18,10 @@ from sparkwright.text.shipped_yaml import beside
 
 #: Raise this number when a result's meaning changes so that an older reader would misread it.
 SCHEMA = 1
-#: A host's or service's name as one folder of the storage: never a path that leads elsewhere.
+#: Name of a host or service as a single folder of the storage, so that no path leaves the storage.
 Folder = Annotated[str, Field(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]
 
-#: Bounds beyond any measurement: drawn and counted values stay numbers.
+#: Bounds beyond any measurement: a larger value is a mistake in the file.
 _MOST = 10**9
 _Amount = Annotated[float, Field(ge=0, le=_MOST)]
 _Count = Annotated[int, Field(ge=0, le=_MOST)]
@@ -29,7 +29,9 @@ _Positive = Annotated[int, Field(ge=1, le=_MOST)]
 
 
 class _Stored(BaseModel):
-    """Read-only. Keys of a newer version are ignored, so an older reader still reads the rest."""
+    """Read-only. Keys of a newer version are ignored, so an older reader still reads the other
+    keys.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -87,7 +89,7 @@ class Result(_Stored):
         models: repository -> commit.
         release: id of the release that ran.
         engine: the engine that served.
-        gpu: clock and power are medians under load, the temperature is the highest of the run.
+        gpu: clock and power as medians under load, and the highest temperature of the run.
         settings: the engine's arguments that matter to a comparison.
     """
 
@@ -141,7 +143,7 @@ MEASURES = TypeAdapter(tuple[Measure, ...]).validate_python(beside(__file__, "me
 
 
 def columns_of(cells: Iterable[Cell]) -> list[Measure]:
-    """Measures that a table of these cells has columns for."""
+    """Measures with a column in a table of these cells."""
     taken = {name for cell in cells for name in cell.measures}
     pools = any(measure.pooling for measure in MEASURES if measure.name in taken)
     return [measure for measure in MEASURES if measure.pooling == pools]

@@ -57,9 +57,10 @@ def measure(
 
     Args:
         program: the load generator.
-        seed: seed of this run alone, so that no long prompt is in a prefix cache from before.
-        say: function that gets the name of each batch as it is measured.
-        while_last: called while the last batch runs.
+        seed: seed of this run alone, so that no long prompt is in the prefix cache of an earlier
+            run.
+        say: function that gets the name of each batch at its start.
+        while_last: function that is called while the last batch runs.
         endpoint: form of the requests.
 
     Raises:
@@ -67,7 +68,7 @@ def measure(
         reported, and its cells have only errors.
     """
     measured = Measured()
-    if endpoint.kind in KINDS:  # which the generator does not know
+    if endpoint.kind in KINDS:  # the generator does not support these
         for load in batches[0].loads:
             measured.cells.append(_judged(service, endpoint, batches[0], load, measured.remarks))
         batches = ()
@@ -161,7 +162,7 @@ def _failure(code: int, log: Path) -> str:
     """Return the reason of the generator's failure, from its last lines."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     last = list(filter(None, (line.strip(" │╭╰─╮╯") for line in lines)))[-_LAST_LINES:]
-    return f"the load generator ended with {code}: {' '.join(last) or 'without a word'}"
+    return f"the load generator ended with {code}: {' '.join(last) or 'without a message'}"
 
 
 def _read(

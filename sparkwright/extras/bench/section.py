@@ -1,4 +1,4 @@
-"""Judged results for users: in a terminal, and as a section of the fleet's page."""
+"""Judged results as text for a terminal, and as a section of the fleet's page."""
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ from sparkwright.text.visible import visible
 
 _MARKS = {"worse": "!", "better": "+", "in range": ""}
 _BENCHES: TypeAdapter[tuple[Bench, ...]] = TypeAdapter(tuple[Bench, ...])
-#: Number of causes in the terminal; the page has all.
+#: Number of causes in the terminal; the page has every cause.
 _CAUSES = 3
 
 
@@ -28,7 +28,7 @@ def section(directory: Path, catalog: Catalog, hosts: Container[str] | None) -> 
     """The section about the results in a directory.
 
     Args:
-        hosts: the only hosts to show; None for all.
+        hosts: hosts to show; None for all hosts.
     """
     return section_of(*load(directory), catalog, hosts)
 
@@ -79,13 +79,13 @@ def _measured(bench: Bench) -> MeasuredService:
 
 def _weighed(bench: Bench) -> Iterator[Weighed]:
     result, worse = bench.result, bench.count("worse")
-    failed = f"{count(bench.errors, 'request')} failed while it was measured"
+    failed = f"{count(bench.errors, 'request')} failed during the measurement"
     base = Weighed(Weight.WRONG, (result.host,), result.service, failed, seen=result.when)
     if bench.errors:
         yield base
     if worse:
         text = f"{worse} of {len(bench.verdicts)} figures are worse than the card's"
-        # The likeliest cause stands beside the finding, the other causes in the section.
+        # The finding has the likeliest cause, and the section has the other causes.
         causes = (cause for cause, _ in likely(bench)[:1])
         more = tuple(f"Perhaps {cause.explanation}. Look: {cause.look}." for cause in causes)
         yield replace(base, weight=Weight.BELOW_CARD, problem=text, more=more)
@@ -104,7 +104,8 @@ def _notes(bench: Bench) -> Iterator[str]:
 def text(bench: Bench) -> str:
     """A service's newest result: a line per load, then the figures out of range and likely causes.
 
-    ``91.7 (0.98)`` is 0.98 times the card's figure; ``!`` is worse than its range, ``+`` is better.
+    ``91.7 (0.98)`` is 0.98 times the card's figure; ``!`` marks a figure that is worse than its
+    range, ``+`` a better figure.
     """
     table = [["LOAD", *(measure.head for measure in bench.columns), "ERRORS"]]
     for compared in bench.cells:

@@ -1,7 +1,6 @@
 """Results as files: ``<directory>/<host>/<service>/<UTC time>.json``, one per run.
 
-Reading never fails as a whole: a file that can't be read is reported by name, and the other files
-count.
+A file that can't be read is reported by name, and the other files are used.
 """
 
 from pathlib import Path
@@ -12,7 +11,7 @@ from sparkwright.extras.bench.results import Result
 from sparkwright.findings import finding, user_error
 
 _MESSAGES = user_error.Messages(__file__)
-#: Sorts by name as it does by time, and needs no quoting in a shell.
+#: Format of a file's name: names sort by time, and need no quoting in a shell.
 _NAME = "%Y%m%dT%H%M%SZ"
 
 
@@ -30,14 +29,16 @@ def save(directory: Path, result: Result) -> Path:
 
 
 def load(directory: Path) -> tuple[dict[tuple[str, str], Result], tuple[finding.Finding, ...]]:
-    """Read the newest result of every host and service, and say which newer files are broken."""
+    """Read the newest result of every host and service; report newer files that can't be read."""
     problems: list[finding.Finding] = []
     newest: dict[tuple[str, str], Result] = {}
     for path in sorted(directory.glob("*/*/*.json"), reverse=True):
         service, host = (folder.name for folder in path.parents[:2])
         if (host, service) in newest:
             continue
-        result: Result | None = read_json(Result, path, "measure again, or remove it", problems)
+        result: Result | None = read_json(
+            Result, path, "measure again, or remove the file", problems
+        )
         if result and (result.host, result.service) == (host, service):
             newest[host, service] = result
         elif result:

@@ -1,3 +1,3 @@
-"""A conversation with a service of the fleet, like a client's: over the network, with the
-fleet's key, and with the advised sampling of the name.
+"""A conversation with a service of the fleet, as from a client: over the network, with the fleet's
+key, and with the advised sampling for the model.
 """

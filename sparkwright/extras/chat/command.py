@@ -22,7 +22,7 @@ from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import cut, paragraph, visible_prose
 
 _CHAT = "/v1/chat/completions"
-#: Seconds for an answer; a long one of a slow model takes some minutes.
+#: Seconds for an answer; a long answer of a slow model takes some minutes.
 _LONGEST = 3600.0
 #: Keys of a piece, and whether it is reasoning. Newer versions of vLLM have the first name, older
 #: versions the second.
@@ -49,7 +49,7 @@ class Answer:
         finish: reason of the end, such as ``stop`` or ``length``; None before the end.
         tokens: tokens of reasoning and text together; None if the server did not report them.
         first_seconds, seconds: time from the request to the first and to the last piece; None
-        before it.
+        before this piece.
     """
 
     host: str
@@ -78,14 +78,14 @@ class Answer:
         parts = [] if first is None else [f"first token after {first * 1000:.0f} ms"]
         parts += [] if rate is None else [f"{rate:.1f} tokens/s"]
         parts += [] if self.tokens is None else [f"{self.tokens} tokens"]
-        parts += ["cut: the context is full"] if self.finish == "length" else []
+        parts += ["the answer is cut: the context is full"] if self.finish == "length" else []
         return ", ".join(parts) or "no token came"
 
     def pieces(self, server: Published, body: Mapping[str, Any]) -> Generator[Piece, None, None]:
         """Ask a server, and yield the pieces as they arrive.
 
         Raises:
-            Failed: the server refuses, or breaks off.
+            Failed: the server refuses the request, or ends the answer early.
         """
         try:
             for seconds, data in server.events(_CHAT, body, timeout=_LONGEST):
@@ -135,7 +135,7 @@ def _refusal(how: str, text: str) -> str:
         data = _object(json.loads(text))
         error = data.get("error", data)
         reason = str(_object(error).get("message") or error)
-    return f"the request {how}: {cut(' '.join(reason.split()), 300) or 'without a word'}"
+    return f"the request {how}: {cut(' '.join(reason.split()), 300) or 'without a message'}"
 
 
 DOCUMENT = Answer
@@ -153,10 +153,9 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
     own request once: speech to transcribe, a word to speak, a picture to draw, documents to rank.
 
     The prompt comes from --prompt, from standard input if it is not a terminal, or line by line.
-    Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, a second Ctrl-C or
-    Ctrl-D the chat. No text is stored. `chat` reaches a closed port through your ssh. With --json
-    an answer is one document, once it has ended.
-    Exit code 1: no service answered.
+    Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, and a second
+    Ctrl-C or Ctrl-D ends the chat. No text is stored. `chat` reaches a closed port through your
+    ssh. With --json, a complete answer is one document. Exit code 1 when no service answered.
     """
     target, server = _first(targets(load(hosts).or_raise(), hosts.means, model))
     if not target.endpoint.chats:
@@ -178,7 +177,7 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
 
 
 def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
-    """Ask the first reachable of these hosts' services; return whether it answered."""
+    """Ask the first reachable service of these hosts; return whether the service answered."""
     try:
         target, server = _first(targets(planned))
     except SystemExit:  # no service answers; the reason was printed
@@ -277,7 +276,7 @@ def _answered(
 
 
 def _show(piece: Piece, after: Piece) -> None:
-    """Print a piece; reasoning goes to a terminal only, dimmed."""
+    """Print a piece; reasoning goes only to a terminal, dimmed."""
     if not piece.reasoning:
         if after.reasoning:
             _dimmed("\n\n")

@@ -1,7 +1,7 @@
 """A service's published port: over the network, or through the user's ssh if the port is closed.
 
 The server is verified by its name and its CA on both paths, no proxy or netrc of the environment is
-used, and no redirect is followed: the key goes to the planned address alone.
+used, and no redirect is followed: the key goes only to the planned address.
 """
 
 import http.client
@@ -23,9 +23,9 @@ from sparkwright.text.visible import cut
 #: Seconds for a connection and the list of models, and for a login before it.
 _DIRECT, _LOGIN = 4.0, 15.0
 _MODELS = "/v1/models"
-#: Seconds for ssh to end by itself, once nobody listens to it.
+#: Seconds for ssh to end by itself, once its output is closed.
 _ENDING = 0.2
-#: Statuses of the list of models with a message of their own.
+#: Statuses of the list of models that have a separate message.
 _STATUSES = ("redirect", "200", "401", "403", "502", "503")
 
 
@@ -66,7 +66,7 @@ class Published(Server):
         return connection
 
     def _tunnelled(self, timeout: float) -> socket.socket:
-        """No port is opened on this machine, since other users could use it."""
+        """No port is opened on this machine, since other users could use the port."""
         ours, theirs = socket.socketpair()
         with theirs:
             end = theirs.fileno()
@@ -102,11 +102,11 @@ class Published(Server):
 
 
 def opened(target: Target) -> Published:
-    """Return a path to the service on which it answers with its names.
+    """Return a connection over which the service answers with its names.
 
     Raises:
-        Unusable: no path leads to the service. A server that fails its verification is not tried
-            over another path.
+        Unusable: no connection reaches the service. If a server's verification fails, no other
+            connection to the server is tried.
         UserError: the key is missing.
     """
     endpoint = target.endpoint
@@ -122,12 +122,12 @@ def opened(target: Target) -> Published:
     own, inner = target.inner
     at = f"[{own}]:{inner}" if ":" in own else f"{own}:{inner}"
     through = replace(direct, through=tuple(ssh(endpoint.host, target.data, "-W", at)), _tunnels=[])
-    reasons = [] if target.published else ["it listens on the host alone"]
+    reasons = [] if target.published else ["the service listens only on the host"]
     for server in (direct, through) if target.published else (through,):
         try:
             answer = server.get(_MODELS, timeout=_LOGIN if server.through else _DIRECT)
         except NoAnswer as error:
-            # A server with another certificate is not asked over another path.
+            # A server with another certificate is not asked over another connection.
             if error.kind == ssl.SSLCertVerificationError.__name__:
                 facts = {"by": endpoint.ca or "the public CAs", "error": cut(str(error), 200)}
                 raise Unusable(target.problem("not-verified", **facts)) from None

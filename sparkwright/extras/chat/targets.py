@@ -16,13 +16,13 @@ MESSAGES = Messages(__file__)
 
 @dataclass(frozen=True)
 class Target:
-    """A name of a service of a host.
+    """A service of a host, by a served name.
 
     Attributes:
         endpoint: the service, at the address that clients connect to.
         served: the name, with its card's advice.
-        published: whether other machines can connect to it.
-        inner: address and port at which the host itself reaches it.
+        published: whether other machines can connect to the service.
+        inner: address and port at which the host itself reaches the service.
         data: the host's data of inventory and group_data.
     """
 
@@ -42,12 +42,12 @@ class Target:
         """The fleet's own key, from the site's source. None is made.
 
         Raises:
-            UserError: the key is missing, or others may read it.
+            UserError: the key is missing, or other users may read it.
         """
         return secrets.existing_key(self.endpoint.key.source, os.environ)
 
     def problem(self, message: str, **facts: Any) -> Finding:
-        """A finding on its service."""
+        """Return a finding about the service."""
         endpoint = self.endpoint
         facts |= {"url": endpoint.base_url, "host": endpoint.host, "name": self.served.name}
         return MESSAGES.mistake(message, endpoint.service, endpoint.host, **facts)
@@ -94,7 +94,7 @@ def _all(hosts: Mapping[str, PlannedHost]) -> Iterator[Target]:
         address = settings.LOOPBACK if planned.address.startswith("@local") else planned.address
         for service in planned.plan.services:
             if service.follower:
-                continue  # the head of its cluster answers for it
+                continue  # the cluster's head answers
             bind = service.bind
             everywhere = bind in settings.EVERY_ADDRESS
             at, own = (address, settings.LOOPBACK) if everywhere else (bind, bind)

@@ -45,10 +45,10 @@ class Switch(BaseModel):
     """A change of a service's release on a host.
 
     Attributes:
-        before: the release that ran; None for the first.
+        before: the previous release; None for the first release.
         down_seconds: seconds from the last answer of the old release to the first of the new
             release; None if unknown.
-        ended: result in a word or two: ``serving``, ``went back``.
+        ended: short result, such as ``serving`` or ``went back``.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -70,11 +70,11 @@ class FleetRow:
 
     Attributes:
         state: state after the last run; ``measured only`` and ``not deployed`` if the run did not
-            include it.
-        well: whether it has no finding, slow speed included.
+            include the service.
+        well: whether the service has no finding, not even about its speed.
         decode, first_token: tokens/s and seconds of one stream of a short prompt.
         measured: time of the measurement.
-        models: ``repository@commit``, the commit short.
+        models: ``repository@commit``, with a short commit.
     """
 
     host: str
@@ -125,7 +125,7 @@ class Page:
         memory: memory by host, as planned; empty without an inventory.
         checks: names of the smoke test's checks, in its order.
         problems: files that could not be read.
-        findings: the most severe first.
+        findings: findings, the most severe first.
         sections: further sections, of other extras.
         front: the first line: the most severe finding and its host.
     """
@@ -147,7 +147,7 @@ class Page:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Return whether there is no finding."""
+        """Return whether the page is without findings."""
         return all(finding.weight is page.Weight.WARNING for finding in self.findings)
 
     @computed_field  # type: ignore[prop-decorator]
@@ -158,7 +158,7 @@ class Page:
 
 
 def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
-    """The last run's record; None if missing or unreadable."""
+    """The last run's record; None for a missing or unreadable record."""
     return _read(LastRun, path, problems)  # type: ignore[no-any-return]
 
 
@@ -183,4 +183,4 @@ def _read(kind: Any, path: Path, problems: list[Finding]) -> Any:
     if not path.exists():
         return None
     when = dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)
-    return read_json(kind, path, "remove it and run again", problems, when=when)
+    return read_json(kind, path, "remove the file and run the command again", problems, when=when)

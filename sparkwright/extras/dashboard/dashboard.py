@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from sparkwright.run.state import HostRun
 
 _MESSAGES = Messages(__file__)
-#: Seconds between two questions to a host, and for one.
+#: Seconds between two queries of a host, and for an answer.
 _INTERVAL, _GLANCE = 5.0, 20.0
 #: Lines of a log.
 _LINES = 200
-#: Actions of a page with --control -> the command, and its words after the name.
+#: Actions of a page with --control -> the command, and its arguments after the name.
 _ACTIONS: dict[str, list[str]] = beside(__file__, "actions.yaml")
 _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 
@@ -50,15 +50,15 @@ _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 @click.option("--page-port", "port", default=8484, show_default=True, type=click.IntRange(0, 65535),
               help="Port of the page; 0 takes a free port.")  # fmt: skip
 @click.option("--listen", default=LOOPBACK, metavar="ADDRESS", show_default=True,
-              help="Another address of this machine, by https alone.")  # fmt: skip
+              help="Another address of this machine, over https only.")  # fmt: skip
 @click.option("--control", is_flag=True,
               help="Let the page start, stop, restart and activate services.")  # fmt: skip
 def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     """Show the fleet on a page that stays open: services, speed, memory, findings, roll-outs.
 
-    Open the printed address in a browser of this machine. Each host is asked every five seconds
-    while a page is open, and not at all otherwise. Without --control the page only reads; with it,
-    the page runs the commands of these names, maintenance too. --listen serves a phone, with a
+    Open the printed address in a browser of this machine. Each host is asked every five seconds,
+    but only while a page is open. Without --control the page only reads; with it, the page can run
+    these commands: start, stop, restart, activate and maintenance. --listen serves a phone, with a
     certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C ends
     it.
     """
@@ -68,7 +68,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     sockets = _listening(listen, port)
     with hosts.session(planless=True) as session:
         host = f"[{listen}]" if ":" in listen else listen.lower()
-        if listen == LOOPBACK:  # cookies reach all ports, other users' too
+        if listen == LOOPBACK:  # a cookie is sent to every port, also of other users
             host = f"{secrets.token_hex(8)}.localhost"
         run = session.run
         fleet = view.Fleet({name: _expected(host) for name, host in run.hosts.items()}, hosts.means)
@@ -137,10 +137,10 @@ def _expected(run: HostRun) -> view.Expected:
 
 
 def _page(hosts: Hosts, *, control: bool) -> str:
-    """The page, with the results that runs and benchmarks left meanwhile."""
+    """The page, with new results of runs and benchmarks."""
     try:
         page = stored(hosts, findings=False)
-    except UserError as error:  # a plan that is edited while the page is open
+    except UserError as error:  # the plan may change while the page is open
         page = stored(Hosts(), findings=False, problems=error.findings)
     return render.html(page, live=True, actions=tuple(_ACTIONS) if control else ())
 
@@ -179,7 +179,7 @@ def _act(
     services = fleet.services(host)
     chosen = services is not None and {host, *services} >= {*names}
     if not (subcommand and chosen and all(map(_NAME.fullmatch, names))):
-        return False, "there is no such action or service"
+        return False, "this action or service does not exist"
     data = [word for value in hosts.overrides for word in ("--data", value)]
     done = subprocess.run(
         [sys.executable, "-m", "sparkwright", subcommand, str(hosts.inventory), "/".join(names),
@@ -197,7 +197,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
     there would get the token.
 
     Raises:
-        UserError: the address is every address, or can't be listened on.
+        UserError: the address stands for every address, or the page can't listen there.
     """
     sockets: list[socket.socket] = []
     for place in (address, "::1") if address == LOOPBACK else (address,):
@@ -206,11 +206,11 @@ def _listening(address: str, port: int) -> list[socket.socket]:
             sockets.append(socket.create_server((place, port), family=family, backlog=64))
         except OSError as error:
             if sockets and error.errno != errno.EADDRINUSE:
-                break  # no IPv6 on this machine
+                break  # this machine has no IPv6
             where, reason = f"command line: --listen {place} --page-port {port}", error.strerror
             raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
         bound, port = sockets[0].getsockname()[:2]
-        if bound in EVERY_ADDRESS:  # any spelling of such an address: "", 0, ::0
+        if bound in EVERY_ADDRESS:  # also "", 0 or ::0
             where = "command line: --listen"
             raise _MESSAGES.refusal("every-address", where, address=repr(address))
     return sockets

@@ -1,5 +1,6 @@
-"""First part of the page: the gravest finding, every finding, and the fleet, with a row for equal
-hosts."""
+"""First part of the page: the most severe finding, every finding, and the fleet, with a row for
+equal hosts.
+"""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -22,11 +23,12 @@ def front(page: Page) -> str:
         more = f"; and {count(len(others), 'finding')} more" if others else ""
         return f"{line(first, page.made)}{more}"
     if not page.fleet:
-        return "Nothing to show: no run, no results."
+        return "There is nothing to show: no run, no results."
     looked = f", as of {ago(page.last_run, page.made)}" if page.last_run else ""
     hosts = len({row.host for row in page.fleet})
     services = count(len(page.fleet), "service")
-    return f"{services} of {count(hosts, 'host')}: as planned, none below its card{looked}"
+    planned = f"{services} of {count(hosts, 'host')}: as planned"
+    return f"{planned}, no service is slower than its card{looked}"
 
 
 def line(finding: Weighed, now: dt.datetime) -> str:
@@ -54,7 +56,7 @@ def _span(seconds: float) -> str:
 
 
 def age_mark(when: dt.datetime | None, now: dt.datetime, *, measured: bool) -> str:
-    """``old: 9 days`` for outdated information, else an empty text."""
+    """``old: 9 days`` for outdated information, otherwise an empty text."""
     age = (now - when).total_seconds() if when else 0
     return f"old: {_span(age)}" if age >= 86400 * (_MEASUREMENT if measured else _LOOK) else ""
 

@@ -1,4 +1,4 @@
-"""Reports all contents of the live page for this host, in one answer. Changes nothing."""
+"""Reports all data of this host for the live page, in one answer. Changes nothing."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,8 @@ class UnfinishedFetch:
 
     Attributes:
         name: name of the repository or the image.
-        runs: whether its job runs; otherwise the download failed or was interrupted.
+        runs: whether the job of the download runs; otherwise the download failed or was
+            interrupted.
     """
 
     bytes_total: int
@@ -52,8 +53,8 @@ class Glance:
 
     Attributes:
         status: only the current releases, and the end of the history.
-        hour: service -> tokens a second over the last hour, if the watch counts them.
-        usage: use of the address for all models, by key and model; empty on hosts without the
+        hour: service -> tokens a second over the last hour, if the watch counts tokens.
+        usage: use of the address for all models, by key and model; empty on hosts without this
             address.
         usage: usage of the address for all models, by key and model; empty on hosts without an
             address.
@@ -82,7 +83,7 @@ def unfinished(state: Path) -> Iterator[UnfinishedFetch]:
 
 
 def recent(file: Path) -> list[Mapping[str, Any]]:
-    """Samples of the last hour in the watch's file; none if the watch has stopped."""
+    """Samples of the last hour in the watch's file; empty if the watch has stopped."""
     watch: Any = documents.read(file) or {}
     now = time.time()
     ring = [sample for sample in watch.get("ring") or [] if 0 <= now - sample["at"] <= _HOUR]

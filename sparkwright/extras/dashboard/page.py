@@ -47,7 +47,7 @@ def page_of(
     """Judge and arrange the stored results.
 
     Args:
-        deep: the deep smoke test's verdicts: shown instead of a run's verdicts of the same release.
+        deep: verdicts of the deep smoke test, which replace a run's verdicts of the same release.
         planned: host -> services, if an inventory was given: only these hosts are shown.
         sections: sections of other extras, for the same hosts.
     """
@@ -112,7 +112,7 @@ def _fleet(
         condition = "measured only" if result else "not deployed"
         if row and service:
             condition = state(row, service, dry)
-        # The running release of a host that was left alone is unknown.
+        # The running release of a host outside the last run is unknown.
         running = service if condition != "left alone" else None
         deployed = running or (None if service else result)
         models = deployed.models if deployed else {}
@@ -187,7 +187,7 @@ def _weighed(page: contents.Page) -> Iterator[Weighed]:
         yield from section.findings
     for host, budget in page.memory.items():
         if budget.free_gib is not None and budget.free_gib < 0:
-            text = f"the plan needs {-budget.free_gib:.1f} GiB more memory than there is"
+            text = f"the plan needs {-budget.free_gib:.1f} GiB more memory than the host has"
             yield Weighed(Weight.BELOW_CARD, (host,), None, text)
     for problem in page.problems:
         text = f"{problem.subject.place} can't be read: {problem.observed}"
@@ -198,7 +198,7 @@ def _states(page: contents.Page) -> Iterator[Weighed]:
     for row in page.fleet:
         if row.state in _STATES:
             weight, text = _STATES[row.state]
-            if row.reason:  # the table of every host has whole reasons
+            if row.reason:  # the hosts' tables have the whole reasons
                 text = f"{text}: {cut(' '.join(row.reason.split()), _REASON)}"
             when = page.last_run if row.state != "not deployed" else None
             yield Weighed(Weight[weight], (row.host,), row.service, text, seen=when)

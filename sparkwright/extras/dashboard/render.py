@@ -68,7 +68,7 @@ def _utc(when: dt.datetime) -> str:
 
 
 def _shown(value: object) -> str:
-    """Make a host's text visible: no control character may reverse a line of the page."""
+    """Escape control characters of a host's text, which could reverse a line of the page."""
     text = visible_text(str(value))
     return Markup(text) if isinstance(value, Markup) else text
 

@@ -43,11 +43,11 @@ def stored(
     findings: bool = True,
     problems: Sequence[Finding] = (),
 ) -> contents.Page:
-    """The page of the results that runs and benchmarks left on the controller.
+    """The page of the stored results of runs and benchmarks on the controller.
 
     Args:
         findings: whether the page has the watch's findings; a live page asks the hosts for them.
-        problems: shown together with the problems of the files.
+        problems: problems that are shown with the problems of the files.
     """
     chosen = load(hosts).or_raise() if hosts != type(hosts)() else {}
     names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}
@@ -98,7 +98,7 @@ def command(
         make_folder(output.parent)
         try:
             output.write_text(html(page), encoding="utf-8")
-        except OSError as error:  # a full disk names no file
+        except OSError as error:  # the error of a full disk has no file name
             raise OSError(error.errno, error.strerror, str(output)) from error
     if as_json:
         options.print_json(plain(page))

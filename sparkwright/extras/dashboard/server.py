@@ -48,9 +48,11 @@ class Site:
     Attributes:
         host: the only name by which browsers may call this server.
         files: path -> content type and a function that makes the content.
-        record: returns the time when the page's stored part changed; open pages then load it again.
+        record: function that returns the time when the page's stored part changed; open pages then
+            load the part again.
         log: the last lines of a service's log.
-        control: runs an action on a host or a service; None for a page that only reads.
+        control: function that runs an action on a host or a service; None for a page that only
+            reads.
         token: part of the printed address, exchanged for the cookie.
     """
 
@@ -132,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
             self._identified()
             answer(parts.path, query)
         except (Refused, ValueError, RecursionError, UserError) as error:
-            self.close_connection = True  # an unread body may follow
+            self.close_connection = True  # the body may be unread
             status = 500 if isinstance(error, UserError) else getattr(error, "status", 400)
             self._send(status, _TEXT, f"{error}\n")
 
@@ -144,9 +146,9 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(421, _PRINTED)  # only users who know the page's name may open it
         origins = self.headers.get_all("Origin") or []
         if any(origin != site.url for origin in origins):
-            raise Refused(403, "another site may not ask")
+            raise Refused(403, "another site sent this request")
         if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
-            raise Refused(403, "another site may not ask: open the address in a tab of its own")
+            raise Refused(403, "another site sent this request: open the address in a new tab")
         if self.command == "POST" and not origins:
             raise Refused(403, "only the page itself may make changes")
 
@@ -161,7 +163,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _identified(self) -> None:
         site = self.server.site
-        # SimpleCookie drops every cookie if it can't read another program's.
+        # SimpleCookie drops every cookie if it can't read the cookie of another program.
         cookies = (each.strip() for each in self.headers.get("Cookie", "").split(";"))
         pairs = (each.partition("=") for each in cookies)
         brought = next((value for name, _, value in pairs if name == site.cookie), "")
@@ -182,7 +184,7 @@ class Handler(BaseHTTPRequestHandler):
             kind, content = site.files[path]
             self._send(200, f"{kind}; charset=utf-8", content())
         else:
-            raise Refused(404, "there is nothing here")
+            raise Refused(404, "this page does not exist")
 
     def _post(self, path: str, _: dict[str, str]) -> None:
         site = self.server.site

@@ -40,7 +40,7 @@ class Expected:
     Attributes:
         services: services by name; empty for a host without a plan.
         models: service -> repository of the model.
-        memory: None without a plan.
+        memory: planned memory; None without a plan.
         read: time when the plan was read, seconds since the epoch.
     """
 
@@ -56,7 +56,7 @@ class HostView:
     """A host as the page shows it.
 
     Attributes:
-        answer: the last answer; the host may have gone off after it.
+        answer: the last answer; the host may have been switched off after the answer.
         at: time of the answer, seconds since the epoch; 0 before the first.
     """
 
@@ -113,7 +113,7 @@ class HostView:
         }))  # fmt: skip
 
     def _deployment(self, answer: Glance) -> Deployment:
-        """The status beside the plan; only the release is compared."""
+        """The status and the plan; only the release is compared."""
         newer = {end.to for end in answer.status.history if end.at > self.expected.read}
         planned = {}
         for name, service in self.expected.services.items():
@@ -178,7 +178,7 @@ def _work(seen: Deployment) -> str:
 
 
 class Fleet:
-    """All hosts, and the open pages, which wait here for changes.
+    """All hosts, and the open pages, which wait for changes.
 
     Args:
         meant: whether a service of a host is shown.
@@ -223,6 +223,6 @@ class Fleet:
         ]
 
     def services(self, host: str) -> set[str] | None:
-        """Names of a host's services; None if the fleet has no such host."""
+        """Names of a host's services; None if the host is not in the fleet."""
         data = self._data.get(host)
         return {service["name"] for service in data[1]["services"]} if data else None

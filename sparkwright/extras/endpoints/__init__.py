@@ -1,4 +1,4 @@
-"""A planned fleet from the clients' view, and the clients' own configuration made from it.
+"""The endpoints of a planned fleet, and configuration of its clients.
 
 Keys are only named: the output may be shown, mailed and committed.
 """

@@ -45,12 +45,12 @@ def export(
     replaces every service behind it.
 
     Args:
-        name: name of the client's key; services that do not accept it are left out.
-        direct: whether to list services' own addresses anyway.
+        name: name of the client's key; services that do not accept the key are left out.
+        direct: whether to list services' own addresses, even behind the address for all models.
 
     Raises:
-        UserError: no host has the key, no host has an address for others, or nothing can be
-            reached.
+        UserError: no host has the key, no host has an address for other machines, or no service can
+            be reached.
     """
     named = sorted({key for planned in hosts.values() for key in planned.plan.settings.keys})
     if name not in (DEFAULT, *named):
@@ -74,7 +74,7 @@ def export(
         for service in plan.services:
             bind = service.bind
             if service.follower or (shared and behind_address(service)):
-                continue  # the head of its cluster, or the address, answers for it
+                continue  # the cluster's head, or the address, answers
             if is_loopback(bind):
                 notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")
             elif key is None or (name != DEFAULT and not service.proxy):
@@ -99,7 +99,7 @@ def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> site.Key | 
     if source not in variables:
         longer = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', plan.host.upper()).strip('_')}"
         variable = longer if variables else VARIABLE
-        while variable in variables.values():  # names with equal letters and digits
+        while variable in variables.values():  # another host's name has the same letters and digits
             variable += "_"
         variables[source] = variable
     return site.Key(variables[source], source)
@@ -140,9 +140,9 @@ def command(hosts: Selection, form: str, key: str, output: Path | None, as_json:
     """Write clients' configuration for the planned fleet.
 
     If the fleet has an address for all models, clients get this address; HOST or HOST/SERVICE
-    selects a service's own. The configuration has served names, and the cards' advice on sampling,
-    context and longest answer. It never contains an API key, but names a variable that the client
-    reads. No host is contacted.
+    selects a service's own address. The configuration has served names, and the cards' advice on
+    sampling, context and longest answer. It never contains an API key, but names a variable that
+    the client reads. No host is contacted.
     """
     direct = bool(hosts.limit or hosts.named_services)
     exported = export(load(hosts).or_raise(), key, direct=direct)

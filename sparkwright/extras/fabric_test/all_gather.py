@@ -37,7 +37,7 @@ def main(size: int) -> None:
     rounds(2)
     distributed.barrier()
     seconds = rounds(ROUNDS)
-    # As nccl-tests count: the bytes over the slowest link.
+    # Bus bandwidth as in nccl-tests: the bytes over the slowest link.
     gbytes = part.numel() * ranks / seconds * (ranks - 1) / ranks / 1e9
     print(json.dumps({"gbytes": gbytes, "backend": backend}), flush=True)
     distributed.destroy_process_group()

@@ -30,7 +30,7 @@ class Measure:
         test: ping, ib_write_bw or all-gather.
         where: hosts and device.
         value: the measured value, with its unit in ``unit``; None without a measurement.
-        published: values that others measured.
+        published: published values of other sites.
         output: cause of a failure or skip.
     """
 
@@ -62,7 +62,7 @@ class FabricResult:
 
     @property
     def well(self) -> bool:
-        """Return whether the test has no error and no failure."""
+        """Return whether the test is without errors and failures."""
         failed = any(measure.verdict == FAILED for measure in self.measures)
         return not failed and not finding.errors(self.findings)
 
@@ -93,7 +93,7 @@ def judged(
             passed = not each.fault and (each.value or 0.0) >= figures.get("least", 0.0)
             verdict, problem = PASSED if passed else FAILED, each.fault
             if each.backend not in ("", "nccl") and not problem:
-                verdict, problem = SKIPPED, f"over {each.backend}, not nccl: no GPU"
+                verdict, problem = SKIPPED, f"measured over {each.backend}, since nccl needs a GPU"
             measures.append(Measure(test, where, verdict, each.value, output=problem, **common))
     return tuple(measures)
 
@@ -120,10 +120,10 @@ _HEADS = ("TEST", "WHERE", "RESULT", "MEASURED", "PUBLISHED", "")
 
 @click.command("test")
 @hosts_argument
-@click.option("--look", is_flag=True, help="Only judge cables, addresses and devices.")
+@click.option("--look", is_flag=True, help="Only check cables, addresses and devices.")
 @json_option
 def command(hosts: Hosts, look: bool, as_json: bool) -> None:
-    """Judge the fabric between hosts, and measure it against published figures.
+    """Check the fabric between hosts, and compare its speed with published figures.
 
     Tests are a ping that fills the MTU on every rail, ib_write_bw on both twins at once if
     installed, and an all-gather through the serving image. They take a minute and some GiB of
@@ -157,7 +157,7 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
 
 
 def _rendered(result: FabricResult) -> str:
-    head = f"{', '.join(result.hosts)}: {result.shape}, {'well' if result.well else 'not well'}"
+    head = f"{', '.join(result.hosts)}: {result.shape}, {'no faults' if result.well else 'faults'}"
     findings = text(result.findings, indent=2, paint=paint)
     rows = [measure.row for measure in result.measures]
     table = [f"  {line}" for line in columns([_HEADS, *rows])] if rows else []

@@ -1,4 +1,4 @@
-"""Measures the fabric from this host. Runs as root, and changes nothing on the host."""
+"""Measures the fabric from this host. The program runs as root, and changes nothing on the host."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from sparkwright.host.lib.processes import Running, run
 
 @records.dataclass(frozen=True)
 class Stream:
-    """An ``ib_write_bw`` process; without an address it is the listening side."""
+    """An ``ib_write_bw`` process; a process without an address is the listening side."""
 
     device: str
     port: int
@@ -37,7 +37,7 @@ class Gather:
 
 @records.dataclass(frozen=True)
 class MeasureRequest:
-    """Measurements to take. ``listen`` starts the listening side and does not wait for its end."""
+    """Measurements to take. ``listen`` starts the listening side without a wait for its end."""
 
     pings: tuple[icmp.Ping, ...] = ()
     listen: tuple[Stream, ...] = ()
@@ -103,7 +103,7 @@ def command(stream: Stream) -> list[str]:
 
 
 def listen(stream: Stream) -> None:
-    """Start the listening side; it ends by itself."""
+    """Start the listening side, which ends by itself."""
     name = f"fabric-test-{stream.port}.service"
     run("systemctl", "stop", name, timeout=20)
     run("systemd-run", "--quiet", "--collect", f"--unit={name}",
@@ -132,7 +132,7 @@ def gather(rank: Gather) -> Measurement:
     if docker.get(f"/images/{rank.image}/json") is None:
         problem = f"{rank.image} is not on this host: deploy first"
     elif available < needed:
-        problem = (f"{available / 2**30:.1f} GiB of memory are available, and it takes "
+        problem = (f"{available / 2**30:.1f} GiB of memory are available, and the test needs "
                    f"{needed / 2**30:.1f}: stop the service first")  # fmt: skip
     if problem:
         return Measurement("all-gather", fault=problem)

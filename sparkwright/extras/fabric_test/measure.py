@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from sparkwright.run.session import Session
     from sparkwright.run.state import HostRun
 
-#: Seconds: an all-gather has three minutes, and Docker one for the remains of another.
+#: Seconds of a step: three minutes for an all-gather, and one for Docker to remove an older one.
 _SECONDS = 330
-#: Ports of the first stream, one more for its twin; and of the all-gather's meeting.
+#: Port of the first stream (the second stream has the next port), and the all-gather's port.
 _WRITE_PORT, _GATHER_PORT = 12000, 29555
-#: Bytes of each rank at the end: enough for the rate, and little beside a service.
+#: Bytes of each rank at the end: enough to measure the rate, and little memory on a host with a
+#: service.
 SIZE = 1 << 30
 
 
@@ -133,7 +134,7 @@ def _number(rail: Rail) -> str:
 
 
 def measured(session: Session, plans: Sequence[Sequence[Step]]) -> list[list[Answers]]:
-    """Carry out the steps of every plan, one after the other, and return the answers of each.
+    """Carry out the steps of every plan, one after the other, and return the answers of each step.
 
     Fabrics are measured side by side, since no two share a host.
     """

@@ -101,13 +101,13 @@ def command(
 ) -> None:  # fmt: skip
     """Write recipes of other projects into the site's catalog.
 
-    It reads recipes of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
+    The command reads recipes of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
 
     SOURCE is a file, a folder, https://HOST/REPOSITORY, or @NAME of the setting `registries`;
     RECIPES are the names of some of its recipes, and @NAME/RECIPE names a single recipe. The
     original is kept beside the new recipe, whose status is "unproven". Every key that could not be
     carried over is named with the reason. No code of a recipe is run: a mod becomes files and
-    patches if each of its lines is understood.
+    patches if each line has a known form.
 
     Exit code 1 if a recipe could not be imported, or lost a part that it needs: a mod, a plugin, a
     template, an argument that its image does not have.
@@ -158,7 +158,7 @@ def _summary(results: list[entries.Imported], failed: int) -> str:
     whole = sum(imported.whole for imported in made)
     refused = len(results) - len(made) + failed
     summary = f"{count(len(results), 'recipe')}: {whole} imported whole, "
-    summary += f"{len(made) - whole - failed} with something left out, {refused} not imported"
+    summary += f"{len(made) - whole - failed} with parts left out, {refused} not imported"
     if made and not failed:
         summary += f". Next: sparkwright check --recipe {made[0].name}"
     return summary

@@ -35,7 +35,7 @@ class Chosen:
     Attributes:
         name, tag: image and tag in the catalog.
         version: version of the engine inside, if known.
-        entry: its new entry, as YAML has it; None if the catalog has it already.
+        entry: its new entry, as YAML has it; None if the catalog has the image.
     """
 
     name: str
@@ -45,25 +45,25 @@ class Chosen:
 
 
 def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
-    """Return the catalog's entry of an image, else a new entry.
+    """Return the catalog's entry of an image, or a new entry.
 
     Raises:
-        Unfit: the text is not a reference, or a name that only its author's machine has.
+        Unfit: the text is not a reference, or is the name of a local image.
     """
     reference = options.image or foreign.container
     if reference is None:
         return _stock(foreign, catalog, options)
     parts = _REFERENCE.fullmatch(reference)
     if parts is None:
-        raise Unfit("container", repr(reference), "it is not a reference of an image")
+        raise Unfit("container", repr(reference), "the text is not a reference of an image")
     host, path, tag, digest = parts.group("host", "path", "tag", "digest")
     if host and "." not in host and ":" not in host and host != "localhost":
         host, path = None, f"{host}/{path}"
     if host in (None, "docker.io", "index.docker.io"):
         host = _HUB
         if "/" not in path:
-            reason = "a local name: no registry has this image"
-            remedy = "--image REFERENCE names one that a registry has"
+            reason = "the name is local: no registry has this image"
+            remedy = "--image REFERENCE names an image that a registry has"
             raise Unfit("container", repr(reference), reason, remedy)
     tag = tag or (f"sha256-{digest[7:19]}" if digest else "latest")
     repository = f"{host}/{path}"
@@ -102,7 +102,7 @@ def _new(
     build = {
         "date": foreign.text.date, "version": version,
         "architectures": [gpus.FAMILIES[gpus.GPUS[options.gpu]].architecture],
-        "source": f"{foreign.text.source}; architecture: assumed of the GPU that it is for",
+        "source": f"{foreign.text.source}; architecture: assumed from the recipe's GPU",
         **({"digest": digest} if digest else {}),
     }  # fmt: skip
     name = _name(repository, tag)
@@ -172,12 +172,12 @@ class Imported:
 
     @property
     def whole(self) -> bool:
-        """Return whether it was imported without omissions."""
+        """Return whether the recipe was imported without omissions."""
         return bool(self.entries) and all(finding.id != LEFT_OUT for finding in self.findings)
 
 
 def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Imported:
-    """The entries of a recipe, whose format is the title.
+    """The entries of a recipe; the title names its format.
 
     Raises:
         Unfit: the recipe can't be a recipe of the catalog.
@@ -244,7 +244,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
 
 
 def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:
-    """A name that no other recipe has: its own name, else its own name with its folder's."""
+    """A name that no other recipe has: its own name, or its own name with the folder's name."""
     names = [options.name] if options.name else [foreign.name, foreign.longer_name]
     for name in map(slug, names):
         recipe = catalog.recipes.get(name)
@@ -252,7 +252,7 @@ def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:
             return name
     name = slug(names[0])
     other = catalog.files.get(("recipe", name), "of this import")
-    reason = f"the catalog has another recipe of that name: {other}"
+    reason = f"the catalog has another recipe of this name: {other}"
     raise Unfit("name", repr(name), reason, "--name NAME")
 
 

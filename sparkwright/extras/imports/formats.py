@@ -58,7 +58,7 @@ def _imported(
         findings = (*remarks.findings, refused.finding(remarks.source))
         return Imported(remarks.source, title, findings)
     except UserError as error:
-        reason, remedy = "the catalog does not take it", "correct a copy, and import that"
+        reason, remedy = "the catalog refuses it", "correct a copy, and import the copy"
         findings = tuple(
             replace(problem, id=REFUSED, reason=reason, remedy=remedy) for problem in error.findings
         )

@@ -112,7 +112,7 @@ class Mod:
         self.files.append(File(at=FILES + basename(file), file=file, **revision))
 
     def _kept(self, name: str) -> str:
-        """Path beside the recipe of a file of the mod.
+        """Path of a mod's file, beside the recipe.
 
         No YAML file of the folder is taken for an entry.
         """

@@ -25,7 +25,7 @@ def slug(text: str) -> str:
     name = re.sub(r"[^a-z0-9._]+", "-", text.lower())
     name = re.sub(r"\.{2,}", ".", name).strip("-._")[:_LONGEST].rstrip("-._")
     if not name:
-        raise Unfit("name", repr(text[:80]), "no letter or digit in it", "--name NAME")
+        raise Unfit("name", repr(text[:80]), "the name has no letter or digit", "--name NAME")
     return name
 
 
@@ -38,11 +38,11 @@ def distinct(name: str, taken: bool, *shown: str | None) -> str:
 
 
 def gguf(model: str, file: str | None) -> tuple[str, str]:
-    """Repository and path of a GGUF file; of a quantization alone, such as ``org/name-GGUF:Q8_0``,
+    """Repository and path of a GGUF file; for a quantization alone, such as ``org/name-GGUF:Q8_0``,
     the file's usual name.
 
     Raises:
-        Unfit: the model is a local file, or is on no hub.
+        Unfit: the model is a local file, or is not on a hub.
     """
     named, _, quantization = model.partition(":")
     named = repository(named, whole=False)
@@ -57,7 +57,7 @@ def repository(model: str, *, whole: bool = True) -> str:
         whole: whether all of its files are served, unlike GGUF files.
 
     Raises:
-        Unfit: the model is a file, a GGUF or no repository.
+        Unfit: the model is a file, a GGUF file, or not a repository.
     """
     files = re.search(r"gguf", model, re.IGNORECASE) or re.fullmatch(r"[^:]+/[^:]+:\S+", model)
     if whole and files:
@@ -65,7 +65,7 @@ def repository(model: str, *, whole: bool = True) -> str:
     try:
         return _REPOSITORY.validate_python(model)
     except ValidationError:
-        reason = "it is not a repository of the hub, organisation/name"
+        reason = "the model is not a repository of the hub, organisation/name"
         raise Unfit("model", repr(model[:100]), reason) from None
 
 

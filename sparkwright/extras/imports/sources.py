@@ -66,7 +66,7 @@ def allowed_names(inventory: Path | None) -> frozenset[str]:
 
 
 def _site(inventory: Path | None) -> list[HostInput]:
-    """The hosts of the inventory; none if no inventory was named and the site has no inventory."""
+    """The hosts of the inventory; none without an inventory on the command line or in the site."""
     try:
         return _hosts(inventory)
     except UserError:
@@ -93,7 +93,7 @@ def of_path(path: Path) -> list[Text]:
     followed.
 
     Raises:
-        UserError: the path does not exist, can't be read, or is endless.
+        UserError: the path does not exist or can't be read, or the folder has too many files.
     """
     if path.is_file():
         return [_read(path, path.stem)]
@@ -107,13 +107,14 @@ def of_path(path: Path) -> list[Text]:
             if file.suffix not in SUFFIXES or file.is_symlink() or not file.is_file():
                 continue
             if len(texts) == MOST_FILES:
-                raise refusal(str(path), f"more than {MOST_FILES} files", "name one")
+                raise refusal(str(path), f"the folder has more than {MOST_FILES} files", "name one")
             texts.append(_read(file, file.relative_to(path).with_suffix("").as_posix()))
     return texts
 
 
 def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
-    """The recipes of these names: a file's own, or its path's end; all recipes without a name.
+    """The recipes of these names, which are names of files or ends of paths; all recipes without
+    names.
 
     Raises:
         UserError: names each unknown recipe.
@@ -134,7 +135,7 @@ def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
 
 
 def _read(path: Path, name: str) -> Text:
-    """Return only the beginning of a file: a longer file is refused when it is read."""
+    """Read the beginning of a file, up to a limit: a longer file is refused later."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)

@@ -1,8 +1,8 @@
 """sparkrun's recipes: version 2, and version 1, the format of eugr/spark-vllm-docker.
 
 Placeholders of a command line are filled in as in the recipe's own project, lines are joined, and
-the result is split as a shell would split it. Nothing is expanded: words that a shell would run or
-look up are left out by name, and a script is refused.
+the result is split as a shell would split it. No variable is expanded: arguments that a shell would
+run or look up are left out, with a note, and a script is refused.
 """
 
 import re
@@ -28,7 +28,7 @@ class Command:
     """Command that a recipe starts.
 
     Attributes:
-        engine: name of the engine that it starts.
+        engine: name of the engine that the command starts.
         arguments: all arguments after ``vllm serve`` or another engine's command.
         environment: assignments before the command.
         used: placeholders in the command.
@@ -71,7 +71,7 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
         if match[0] in ("{{", "}}"):
             return match[0][0]
         if (name := match[1]) is None:
-            raise Unfit("command", f"its braces are wrong: {match[0]!r}", "str.format reads it")
+            raise Unfit("command", f"the braces are wrong: {match[0]!r}", "str.format reads it")
         if not name.isidentifier():
             raise Unfit("command", f"the field {match[0]}", "only a key's name is filled in")
         used.add(name)
@@ -101,8 +101,8 @@ def command(text: str, used: frozenset[str]) -> Command:
     for word in (program, *split[1:3]):
         if engine := texts()["engines"].get(word):
             raise Unfit("command", f"{engine} ({word})", f"this tool serves with {_titles()}")
-    observed = f"it starts {split[0]!r}" if split and split[0] else "it is empty"
-    raise Unfit("command", observed, f"only servers of {_titles()} are known")
+    observed = f"the command starts {split[0]!r}" if split and split[0] else "the command is empty"
+    raise Unfit("command", observed, f"this tool supports only {_titles()}")
 
 
 def _titles() -> str:
@@ -119,7 +119,7 @@ def _split(text: str) -> list[str]:
     try:
         split = list(reader)
     except ValueError as error:
-        raise Unfit("command", f"it can't be split: {error}", "a quote is open") from None
+        raise Unfit("command", f"the shell syntax is wrong: {error}", "close the quote") from None
     scripts = [word for word in split if word and set(word) <= set("();<>|&")]
     if len(lines) > 1 or scripts:
         observed = f"{scripts[0]!r} in it" if scripts else f"{len(lines)} commands"
@@ -131,12 +131,12 @@ def _split(text: str) -> list[str]:
 
 def _bounded(text: str) -> str:
     if len(text) > _LONGEST:
-        raise Unfit("command", f"longer than {_LONGEST // 1024} KiB", "its values repeat")
+        raise Unfit("command", f"text longer than {_LONGEST // 1024} KiB", "its values repeat")
     return text
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file has the keys of such a recipe."""
+    """Whether a file has the keys of a recipe of sparkrun."""
     keys = {"command", "defaults", "container", "runtime"}
     return isinstance(data.get("model"), str) and bool(keys & set(data))
 
@@ -171,7 +171,7 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
     """
     remarks, values = Remarks(text.source), mapping(data, "defaults")
     if not data.get("command"):
-        raise Unfit("command", "it has none", "version 1 has nothing else to start")
+        raise Unfit("command", "the recipe has none", "a recipe of version 1 needs a command")
     started = command(*formatted(str(data["command"]), values))
     _note_unused(values, started, remarks)
     recipe = _foreign(text, data, started, remarks)
@@ -188,7 +188,7 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
     runtimes = texts()["sparkrun"]["runtimes"]
     if runtimes.get(runtime) not in ENGINES:
         imported = ", ".join(name for name in runtimes if runtimes[name] in ENGINES)
-        reason = "no engine of this tool serves it"
+        reason = "no engine of this tool serves this runtime"
         raise Unfit("runtime", runtime, reason, f"runtimes that are imported: {imported}")
     remarks.engine = started.engine
     about, executor = mapping(data, "metadata"), mapping(data, "executor_config")
@@ -249,12 +249,12 @@ def _note_left_out(data: dict[str, Any], executor: dict[str, Any], remarks: Rema
             remarks.left_out(key, f"{key}: {shown}", reason)
     for key, value in executor.items():
         if key != "shm_size" and (key != "ulimit" or "memlock" not in str(value)):
-            reason = tables["executor"].get(key, "containers are set by this tool")
+            reason = tables["executor"].get(key, "this tool configures containers itself")
             remarks.left_out(f"executor_config.{key}", f"{key}: {line(value)}", reason)
 
 
 def _gib(size: Any) -> float | None:
-    """``10.24gb`` -> GiB, as Docker reads it; None if Docker refuses it."""
+    """``10.24gb`` -> GiB, as Docker reads it; None if Docker refuses the text."""
     amount = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmg]?)b?", str(size or "").lower())
     if amount is None or not float(amount[1]):
         return None

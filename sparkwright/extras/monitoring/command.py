@@ -35,7 +35,7 @@ def command(hosts: selection.Selection, output: Path, node_port: int, as_json: b
         return
     echo(
         f"Prometheus needs the fleet's API key beside prometheus.yml, in {output / KEY} "
-        "(readable by nobody else)",
+        "(readable only by Prometheus)",
         err=True,
     )
     echo(f"{len(written)} files for {len(plans)} hosts in {output}")

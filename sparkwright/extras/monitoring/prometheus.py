@@ -17,9 +17,9 @@ from sparkwright.findings.check import shown
 from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan.plan import HostPlan
 
-#: Beside prometheus.yml, the fleet's API key, which proxies require. The user puts it there.
+#: File beside prometheus.yml with the fleet's API key, which proxies require. The user writes it.
 KEY = "api_key"
-#: The CA's certificate (`sparkwright ca`) lies beside it with TLS.
+#: File beside prometheus.yml with the CA's certificate (`sparkwright ca`), with TLS.
 CA = "ca.crt"
 _HEAD = "# Written by `sparkwright monitoring`. Changes made here are overwritten.\n"
 
@@ -92,7 +92,7 @@ def renamed() -> dict[str, str]:
 
 
 def _histogram(metric: str, name: str) -> tuple[str, str]:
-    """Rename both forms without the ending of a histogram's part: its buckets are renamed, too."""
+    """Rename the common part of both names, so that a histogram's buckets are renamed, too."""
     end = next((end for end in ("_sum", "_count") if metric.endswith(end)), "")
     both = end and name.endswith(end)
     return (metric.removesuffix(end), name.removesuffix(end)) if both else (metric, name)

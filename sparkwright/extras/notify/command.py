@@ -22,15 +22,15 @@ _DRY = {"sent": "would be sent"}
 
 @click.command("notify")
 @hosts_argument
-@click.option("--test", is_flag=True, help="Send a test to every address. Asks no host.")
+@click.option("--test", is_flag=True, help="Only send a test to every address.")
 @click.option("--dry", is_flag=True, help="Print the notices; send and write nothing.")
 @json_option
 def command(hosts: Hosts, test: bool, dry: bool, as_json: bool) -> None:
     """Examine every host once, and send new findings to the addresses of `notify`.
 
     Notices report findings of the watch on the hosts, stopped services, and hosts that do not
-    answer, each when it begins, worsens and ends. Needs `pip install 'sparkwright[notify]'`. Exit
-    code 1 when a notice could not be sent.
+    answer, each when it begins, worsens and ends. The command needs `pip install
+    'sparkwright[notify]'`. Exit code 1 when a notice could not be sent.
     """
     every = list(hosts.everyone.items())
     targets = addresses(every)

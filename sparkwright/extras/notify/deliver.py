@@ -33,7 +33,7 @@ def main(urls: list[str], title: str, body: str, memory: int) -> int:
     target = next(filter(None, targets), None)
     if target is None:
         return 3
-    # Not by Apprise's own notify: it would read a configuration and tags from the environment.
+    # Apprise's own notify would read a configuration and tags from the environment.
     return int(not target.notify(title=title, body=body, body_format=apprise.NotifyFormat.TEXT))
 
 

@@ -2,8 +2,8 @@
 
 Each finding is reported once when it begins, worsens and ends, also across restarts.
 
-A host's text may contain a line of a log, and with it a key or a prompt. Only figures in the
-watch's formats, ids of known checks and names of planned services are passed on.
+A host's text may contain a line of a log, with a key or a prompt. Only figures in the watch's
+formats, ids of known checks and names of planned services are passed on.
 """
 
 import fcntl
@@ -44,7 +44,7 @@ _RECENT = 86400.0
 def current(
     deployments: Mapping[str, Deployment], silent: Iterable[str] = ()
 ) -> tuple[list[Finding], frozenset[str]]:
-    """All findings, errors first; and the hosts without an answer now.
+    """All findings, errors first, and the hosts that do not answer.
 
     Args:
         silent: hosts that did not answer.
@@ -85,7 +85,7 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
 
 
 def _switched(service: str, seen: Deployment) -> str:
-    """The last switch of a service, if it is recent: a change is the first suspect."""
+    """The last switch of a service, if it is recent: a change is the likeliest cause."""
     last = next((entry for entry in reversed(seen.history) if entry.service == service), None)
     if last is None or not 0 <= seen.now - last.at <= _RECENT:
         return ""
@@ -111,12 +111,12 @@ Send = Callable[[Address, str, str], str | None]
 
 
 class Reported(BaseModel):
-    """A finding that an address was notified of.
+    """A finding that was reported to an address.
 
     Attributes:
-        finding: without its texts.
+        finding: finding without its texts.
         since: time of the first notice, seconds since the epoch.
-        gone: time since which it is no longer observed.
+        gone: time since which the finding is no longer observed.
     """
 
     finding: Finding
@@ -126,7 +126,7 @@ class Reported(BaseModel):
 
 @dataclass(frozen=True)
 class News:
-    """A finding that is ``worse``, ``new`` or ``over`` for an address; reported since then."""
+    """A finding that is ``worse``, ``new`` or ``over`` for an address, with its first time."""
 
     kind: str
     finding: Finding
@@ -154,7 +154,7 @@ class Recipient(BaseModel):
         Times ahead of the clock do not count: the clock was set back.
         """
         if self.failures and 0 < self.retry - now <= _HOUR:
-            return "it failed, and is tried again later"
+            return "the last notice failed, and is sent again later"
         self.sent = [at for at in self.sent if 0 <= now - at < _HOUR]
         if any(now - at < GAP for at in self.sent) or len(self.sent) >= HOURLY:
             return "the limit of notices is reached"
@@ -181,7 +181,7 @@ class Record(BaseModel):
 
 @contextmanager
 def held(path: Path) -> Iterator[Record]:
-    """The record, for this process alone; its final state is written.
+    """Lock the record for this process, and write its final state.
 
     An unreadable file counts as empty: then every notice is sent again.
 
@@ -281,7 +281,7 @@ def try_out(addresses: Sequence[Address], send: Send) -> list[Sent]:
 
 
 def _key(finding: Finding) -> str:
-    """Identity of a finding: equal for two findings that are the same."""
+    """Identity of a finding, by which findings are compared between rounds."""
     return repr((finding.subject.host, finding.id, finding.subject.service))
 
 
@@ -349,7 +349,7 @@ def _part(notice: Sequence[News], kind: str, now: float) -> Iterator[str]:
             lines += [f"    {finding.reason}", f"    -> {finding.remedy}"]
         yield from (visible(line, _LONGEST) for line in lines)
     if more := entries[_LINES:]:
-        yield f"{kind}: and {count(len(more), 'finding')} more: sparkwright status"
+        yield f"{kind}: {count(len(more), 'more finding')}: sparkwright status"
 
 
 def _head(finding: Finding, hosts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Sending a notice, by Apprise.
+"""Send a notice by Apprise.
 
 Report the result, without a traceback and without any part of the address.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from sparkwright.config.notices import Address, as_json
 from sparkwright.findings.user_error import Messages
 
-#: Seconds of one notice at most: a server that answers drop by drop ends no run.
+#: Most seconds for a notice: a server that answers slowly must not delay the run.
 TIMEOUT = 30.0
 #: Bytes of memory beyond the present use: a bound for a server that answers endlessly.
 _MEMORY = 512 << 20
@@ -34,8 +34,8 @@ def send(address: Address, title: str, body: str) -> str | None:
     # A webhook of a chat that Apprise knows gets the chat's format; any other webhook gets JSON.
     urls = [url, as_json(url)] if url.startswith(("http://", "https://")) else [url]
     request = {"urls": urls, "title": title, "body": body, "memory": _MEMORY}
-    # A separate process: its faults and its memory end nothing else. -P: no file beside it hides a
-    # module.
+    # A separate process: its faults and memory use can't end this process. -P: no file beside it
+    # hides a module.
     program = [sys.executable, "-P", str(Path(__file__).with_name("deliver.py"))]
     try:
         done = subprocess.run(

@@ -25,7 +25,7 @@ def command(hosts: selection.Selection, directory: Path, as_json: bool) -> None:
     """
     planned = load_judged(hosts).or_raise()
     resolution = pinned(planned)
-    # Everything is rendered before anything is written: a mistake leaves no half of a fleet.
+    # Everything is rendered before anything is written: a mistake leaves no partial output.
     texts: dict[Path, str | bytes] = {}
     for name, host in planned.items():
         for service in (each for each in host.plan.services if hosts.means(name, each.name)):

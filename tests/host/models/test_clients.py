@@ -35,7 +35,7 @@ MESSAGES = [{"role": "user", "content": "What is 17 + 25?"}]
 
 
 def _asked(address: Address) -> list[set[str]]:
-    """Models that the two engines were asked for."""
+    """Requested models of the two engines."""
     engines = (address.small, address.large)
     return [{request.json["model"] for request in engine.requests} for engine in engines]
 
@@ -43,7 +43,7 @@ def _asked(address: Address) -> list[set[str]]:
 def test_litellm_lists_all_models_and_chats_with_each_model(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Without it, an import would ask the network for a table of models.
+    # Without the variable, the import would request a table of models from the network.
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     litellm: Any = pytest.importorskip("litellm", reason="litellm is not installed: make clients")
     url = f"http://127.0.0.1:{address.port}"

@@ -12,7 +12,7 @@ import pytest
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.host import doctor
-from sparkwright.host.lib import files, systemd
+from sparkwright.host.lib import files, http, systemd
 from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.kinds import KINDS
 from sparkwright.host.proxy import health
@@ -86,6 +86,20 @@ def test_the_cause_of_a_crash_is_searched_once(
     assert next(looks) == 2
 
 
+def test_an_engine_is_healthy_once_its_proxy_may_connect(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The container opens the socket up to a second after the engine has made it."""
+    (tmp_path / "s").write_text("VLLM_API_KEY=a")
+    (tmp_path / "http.sock").touch(0o600)
+    monkeypatch.setattr(http.Server, "get", lambda *_: http.Answer(200, b""))
+    request = SmokeRequest("a", "", f"{tmp_path}/http.sock", 0, str(tmp_path / "s"), ("a",), 0, 5)
+    with pytest.raises(Fault, match="its socket is closed"):
+        check.health(Client(request, 5))
+    (tmp_path / "http.sock").chmod(0o666)
+    assert check.health(Client(request, 5)) == "200"
+
+
 @cases("fault", "name", "message")
 def test_a_fault_fails_the_check_of_its_subject(
     model: Path, tmp_path: Path, fault: str, name: str, message: str
@@ -99,7 +113,7 @@ def test_a_fault_fails_the_check_of_its_subject(
     assert well.ok == (name == "speculation")
 
 
-def test_a_proxy_that_lets_everybody_in_fails(
+def test_a_proxy_without_access_control_fails(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "_PROXY_SECONDS", 0)

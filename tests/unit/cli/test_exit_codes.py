@@ -21,7 +21,7 @@ SPARK = f'sparks = [("spark-1", {{"services": {{"a": {{{RECIPE}}}}}}})]\n'
 #: Commands that plan the fleet here, without a host.
 planning = pytest.mark.parametrize("command", TABLES.data["PLANNING"])
 USAGE = DiskUsage((), ())
-#: A command that asks hosts -> the answer of a healthy one.
+#: A command that asks hosts -> the answer of a healthy host.
 ASKING = {
     "status": answer(),
     "history": answer(),
@@ -96,6 +96,6 @@ def test_a_silent_host_is_an_error(
     done = run(command, "inventory/lab.py")
     assert done.exit_code == int(bool(missing)), done.output
     if command == "diff":
-        assert "no difference: spark-1\n" in done.output
+        assert "no differences on spark-1\n" in done.output
     if command.startswith("remove") and missing:
-        assert "rtx-1: nothing was removed; run this again" in done.output
+        assert "rtx-1: nothing was removed; run the command again" in done.output

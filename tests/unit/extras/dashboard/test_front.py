@@ -1,4 +1,4 @@
-"""Faults come first, with host and age; then the rest."""
+"""The front of the page lists faults first, with host and age, and then all other entries."""
 
 import datetime as dt
 from dataclasses import replace
@@ -77,7 +77,7 @@ def test_a_stopped_service_comes_before_a_slow_service_and_a_broken_file_last() 
     assert lines_of(made) == [
         "rtx-1: qwen36: was left alone: no answer at all",
         "spark-1: qwen36: wedge: no token for 9 min",
-        "spark-2: the plan needs 4.0 GiB more memory than there is",
+        "spark-2: the plan needs 4.0 GiB more memory than the host has",
         "spark-2: qwen36: 1 of 4 figures are worse than the card's",
         "spark-1: qwen36: drift: changed by hand",
         "bench/x.json can't be read: broken",
@@ -100,7 +100,9 @@ def test_old_data_is_marked_with_its_age() -> None:
 
 def test_the_absence_of_findings_is_shown_with_its_time() -> None:
     well = page("spark-1", "spark-2", now=NOON)
-    assert well.front == ("2 services of 2 hosts: as planned, none below its card, as of just now")
+    assert well.front == (
+        "2 services of 2 hosts: as planned, no service is slower than its card, as of just now"
+    )
     assert well.well
     missing = page("spark-1", planned={"spark-1": ["qwen36"], "spark-2": ["qwen36"]})
     assert missing.front == "spark-2: qwen36: is not deployed"

@@ -29,7 +29,7 @@ def test_report_without_arguments_uses_stored_results_and_names_the_page(project
 
 def test_report_exits_with_0_without_findings(project: Path) -> None:
     alone = ("--last-run", "none", "--status", "none", "--results")
-    assert "Nothing to show" in run("report", *alone, "none").output
+    assert "There is nothing to show" in run("report", *alone, "none").output
     save(project / "mine", result())
     done = run("report", *alone, "mine", "--output", "p.html")
     assert (done.exit_code, Path("p.html").exists()) == (0, True)
