@@ -23,10 +23,10 @@ class Choice(Data):
         workload: purpose of the service.
         gpus: compute capabilities that the choice holds for.
         recipe: an entry of the catalog.
-        rank: 1 is the first choice; this project sets it, also if a card gives the reason.
+        rank: 1 is the first choice; this project sets the rank, even if a card gives the reason.
         by: author of ``why``: the card that ``source`` names, or this project.
-        measurements: the catalog's measurements of the same models, whose whole range is shown; a
-            speed in ``why`` is in this range.
+        measurements: the catalog's measurements of the same models; their whole range is shown, and
+            a speed in ``why`` is in this range.
         figure: the measured figure that orders the recipes.
     """
 

@@ -10,8 +10,8 @@ from sparkwright.catalog.data import Data
 #: (SYS_ADMIN, DAC_OVERRIDE, NET_ADMIN ...) root in a container is, or soon becomes, root on the
 #: host.
 CAPABILITIES = {
-    "IPC_LOCK": "locks memory beyond its limit, as buffers of RDMA are",
-    "SYS_NICE": "binds memory to a NUMA node",
+    "IPC_LOCK": "lock memory beyond the limit, for buffers of RDMA",
+    "SYS_NICE": "bind memory to a NUMA node",
 }
 #: A directory in a container.
 Place = Annotated[
@@ -29,8 +29,8 @@ def refuse_privileged(data: Any) -> Any:
     """
     if isinstance(data, dict) and "privileged" in data:
         raise ValueError(
-            "a container is never privileged: root in it would be root on the host. Name its need "
-            f"in exceptions.cap_add ({' or '.join(CAPABILITIES)})"
+            "a privileged container is not allowed: its root would be root on the host. Name the "
+            f"required capability in exceptions.cap_add ({' or '.join(CAPABILITIES)})"
         )
     return data
 
@@ -41,7 +41,7 @@ class Exceptions(Data):
     Attributes:
         cap_add: capabilities: ``IPC_LOCK`` or ``SYS_NICE``; default: none.
         writable: directories that the container may write to under ``hardening: strict``, in
-            addition to its image's.
+            addition to the image's directories.
         pids_limit: limit of processes and threads; default 4096.
         reason: reason for the exceptions; written into the Compose file.
     """
@@ -59,8 +59,8 @@ class Exceptions(Data):
         for name in names:
             if name not in CAPABILITIES:
                 raise ValueError(
-                    f"no container is given the capability {name}: with it, code of a model could "
-                    f"reach beyond its container. Allowed: {', '.join(CAPABILITIES)}"
+                    f"the capability {name} is not allowed: with it, code of a model could leave "
+                    f"its container. Allowed: {', '.join(CAPABILITIES)}"
                 )
         return names
 
@@ -69,5 +69,5 @@ class Exceptions(Data):
     def _of_the_image(cls, places: tuple[str, ...]) -> tuple[str, ...]:
         for path in places:
             if path.startswith(_KERNELS):
-                raise ValueError(f"{path} is the kernel's and stays as Docker sets it")
+                raise ValueError(f"{path} belongs to the kernel: a container must not write to it")
         return places

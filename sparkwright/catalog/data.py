@@ -9,24 +9,23 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 Gib = Annotated[float, Field(gt=0)]
 #: Statements about an entry as a whole.
 Status = Literal["recommended", "works", "expected", "superseded", "fails", "unproven"]
-#: Source of an entry in a user's own catalog that names none.
+#: Default source of an entry in a user's catalog.
 OWN = "your own catalog"
 Scalar = bool | int | float | str
 #: A vLLM argument's value: a flag (bool), one value, several values, or a JSON object.
 ArgumentValue = bool | int | float | str | list[Scalar] | dict[str, Scalar | None]
-#: A variable of a container's environment; empty, or with "=" in it, Docker refuses it.
+#: A variable of a container's environment. Docker refuses an empty name and a name with "=".
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 #: An argument of ``vllm serve``, with underscores or dashes.
 ArgumentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_-]*[A-Za-z][A-Za-z0-9_.-]*$")]
-#: Names that clients ask for. vLLM would read a name that begins with a dash as an argument of its
-#: own.
+#: Names that clients ask for. vLLM would read a name that begins with a dash as an argument.
 ServedName = Annotated[str, StringConstraints(pattern=r"^[^-\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")]
 
 
 def repository(name: str) -> str:
     """The name of a repository. Raises ValueError for a name that no hub has."""
     if ".." in name or "--" in name:
-        raise ValueError("a repository's name has neither '..' nor '--' in it, as on the hub")
+        raise ValueError("a repository's name must not contain '..' or '--'")
     return name
 
 
@@ -37,7 +36,7 @@ Repository = Annotated[
     StringConstraints(pattern=rf"^{REPOSITORY}$"),
     AfterValidator(repository),
 ]
-#: A branch, a tag or a commit: part of addresses too.
+#: A branch, a tag or a commit, which becomes part of addresses.
 Revision = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*$"),
@@ -50,7 +49,7 @@ def _straight(path: str) -> str:
     return path
 
 
-#: Absolute paths without "." and "..", so that no path leads elsewhere.
+#: An absolute path without "." and "..".
 Straight = AfterValidator(_straight)
 
 

@@ -22,7 +22,7 @@ def draft(
     """The text of a file: keys with values first, then the other keys, commented out.
 
     Args:
-        values: values of the entry's keys; ``extends`` may be a key.
+        values: values of the entry's keys; ``extends`` may be one of the keys.
         origins: argument of a recipe -> source of its value, written beside it.
     """
     model = KINDS[kind]
@@ -47,7 +47,7 @@ def draft(
             default = field.get_default(call_default_factory=True)
             shown = "..." if field.is_required() else _flow(default)
             rest += [*comment, f"# {key}: {shown}"]
-    return "\n".join([*lines, "", "# Everything else that can be written:", *rest, ""])
+    return "\n".join([*lines, "", "# Other keys:", *rest, ""])
 
 
 def _lines(key: str, value: Any, origins: Mapping[str, str]) -> list[str]:
@@ -65,7 +65,7 @@ def _lines(key: str, value: Any, origins: Mapping[str, str]) -> list[str]:
 
 def _dumped(data: dict[str, Any]) -> list[str]:
     (value,) = data.values()
-    # None: a mapping of plain values is written in brackets, on one line.
+    # With None, PyYAML writes a mapping of plain values in brackets on one line.
     style = None if isinstance(value, dict | list | tuple) else False
     text = yaml.safe_dump(
         data, sort_keys=False, default_flow_style=style, allow_unicode=True, width=96

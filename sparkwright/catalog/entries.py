@@ -26,7 +26,7 @@ class GpuClaim(data.Data):
         gpu: its name on the card.
         claim: ``validated`` was run by the card's author, ``listed`` is named as fitting,
             ``untested`` is expected to fit, ``rebuild`` needs its own image, ``no`` fails.
-        note: the card's addition.
+        note: the card's remark on the claim.
     """
 
     gpu: str
@@ -52,7 +52,7 @@ class Duties(data.Data):
     """Duties that a card gives operators of an uncensored model, in this project's words.
 
     Attributes:
-        duties: a line each.
+        duties: one line per duty.
     """
 
     duties: tuple[str, ...]
@@ -75,7 +75,7 @@ class Switch(data.Data):
 
 
 class ImageVariable(data.Data):
-    """An environment variable that an image reads, as its card documents it.
+    """An environment variable of an image, with the documentation of its card.
 
     Attributes:
         name: name of the variable.
@@ -95,7 +95,7 @@ class OtherImage(data.Data):
 
     Attributes:
         reference: image with tag.
-        remark: the card's remark on it.
+        remark: the card's remark on the image.
     """
 
     reference: str
@@ -128,12 +128,12 @@ class Tag(data.Data):
     Attributes:
         version: version of the engine inside; ``None`` if no card gives it.
         digest: the card's own pin of the tag.
-        names: other tags that pointed here at some time, such as ``latest``.
-        rollback: the tag that the card names for going back.
+        names: other tags that once pointed to this content, such as ``latest``.
+        rollback: the tag that the card names for a rollback.
         architectures: the card's claim; the registry's manifest decides.
-        components: further program in the image -> version, as its card gives it.
-        adds, fixes, breaks: differences from the tag before, as text; checkable breakage is in the
-        image's issues.
+        components: further program in the image -> its version on the card.
+        adds, fixes, breaks: differences from the previous tag, as text; checkable breakage is in
+            the image's issues.
         date: day of the push, if a card names it.
     """
 
@@ -168,10 +168,10 @@ class Build(data.Data):
     """An image that is built on the host from a git repository at a pinned commit.
 
     Attributes:
-        context: https address of the repository; a tag of the image is a revision of it.
+        context: https address of the repository; the image's tag is a revision in the repository.
         directory: the folder with the Dockerfile.
         base: the catalog's entry of the image that the Dockerfile starts from.
-        base_tag: the tag under which the Dockerfile names it.
+        base_tag: tag of the base image in the Dockerfile.
     """
 
     context: str
@@ -187,13 +187,13 @@ class Variables(data.Data):
 
     Attributes:
         model, drafter: path of the body, and of the drafter.
-        num_speculative_tokens: draft tokens a step.
+        num_speculative_tokens: draft tokens per step.
         served_name: the main served name.
         extra_arguments: the variable for arguments without their own variable.
         arguments: ``vllm serve`` argument -> its variable.
-        defaults: the entry point's values of arguments whose variable is not set.
-        sets: flags that the entry point sets by itself; removed again for a service without these
-            flags.
+        defaults: the entry point's values of arguments if their variables are not set.
+        sets: flags that the entry point always sets; sparkwright removes them for a service without
+            these flags.
     """
 
     model: str
@@ -217,12 +217,12 @@ class Image(data.Data):
         engine: the engine inside, a name of ``sparkwright.engines``.
         entrypoint: the engine's program; for an image that is driven by variables the path of its
             own entry point, which starts the engine's program by its name.
-        variables: set for images that are driven by the environment.
-        build: set for images that no registry has.
+        variables: variables of an image that is driven by its environment; None for other images.
+        build: source of an image that no registry has; None for other images.
         writable: directories that its programs write to, which stay writable under ``hardening:
             strict``.
         known_files: paths of its chat templates and plugins, which arguments may name; ``*`` stands
-            for any letters.
+            for any characters.
         gpus: the card's claims about GPUs.
         license: terms of its content.
         duties: the card's demands on an operator.
@@ -254,8 +254,8 @@ class Image(data.Data):
     def _own_entry_point_is_named(self) -> Image:
         if self.variables and not self.entrypoint.startswith("/"):
             raise ValueError(
-                "an image that is driven by variables needs the path of its own ENTRYPOINT in "
-                "'entrypoint' (docker inspect shows it): its program gets the API key"
+                "an image that is driven by variables needs the path of its ENTRYPOINT in "
+                "'entrypoint' (docker inspect shows the path): this program gets the API key"
             )
         return self
 
@@ -338,7 +338,7 @@ class ContentCheck(data.Data):
         listed = (self.file, self.key, self.contains)
         ways = [self.absent, self.present, None if None in listed else listed]
         if sum(way is not None for way in ways) != 1 or (None in listed and any(listed)):
-            raise ValueError("give either absent, or present, or file with key and contains")
+            raise ValueError("set absent, or present, or file with key and contains")
         return self
 
 
@@ -348,14 +348,14 @@ class Model(data.Data):
     Attributes:
         repository: its name on the hub, ``organisation/name``.
         family: name of the model's family, which rules and drafters refer to, e.g. ``qwen3.6-27b``.
-        task: kind of requests that it is made for; ``completion`` for a base model.
-        role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
+        task: kind of requests that the model is made for; ``completion`` for a base model.
+        role: ``body`` computes the answer, ``drafter`` proposes its tokens.
         revision: branch, tag or commit.
         not_before: commits older than this day do not work.
         format: quantization format; None if no card gives it.
-        file: path of the served file in a repository of GGUF files. The other parts of a split file
-            (``-00001-of-00003.gguf``) are downloaded with it, and no other files.
-        projector: path of the GGUF file that reads images for it (mmproj).
+        file: path of the served file in a repository of GGUF files. Only this file and the other
+            parts of a split file (``-00001-of-00003.gguf``) are downloaded.
+        projector: path of the GGUF file for image input (mmproj).
         gguf: facts of the served file's header. A run reads the header, and replaces the value of
             this entry.
         architecture: the class in its config.json, by which vLLM finds its implementation; None
@@ -369,7 +369,7 @@ class Model(data.Data):
             vLLM's defaults.
         pairs_with: drafters made for this body.
         sampling: its authors' advice.
-        status, reason: the cards' verdict, and the reason of a failure.
+        status, reason: the cards' status of the model, and the reason for a failure.
         known_bad: older revisions and their faults, as text.
         code: reviewed Python files of the repository, which ``trust_remote_code`` may run.
         switches: settings of the chat template in a request.
@@ -417,11 +417,9 @@ class Model(data.Data):
     @model_validator(mode="after")
     def _gguf_names_its_file(self) -> Model:
         if (self.format == "gguf") is (self.file is None):
-            raise ValueError(
-                "a model with 'format: gguf' names its 'file', and no other model does"
-            )
+            raise ValueError("'file' is required with 'format: gguf', and allowed only there")
         if self.projector and self.file is None:
-            raise ValueError("a 'projector' goes with 'format: gguf' and its 'file'")
+            raise ValueError("'projector' needs 'format: gguf' and 'file'")
         return self
 
     @property
@@ -431,11 +429,11 @@ class Model(data.Data):
 
 
 class Mounted(data.Data):
-    """A model and the path at which the container sees it.
+    """A model and its path in the container.
 
     Attributes:
         model: an entry of the catalog.
-        mount: absolute path in the container, as the arguments name it.
+        mount: absolute path in the container, for use in the arguments.
     """
 
     model: data.Name
@@ -458,19 +456,21 @@ class Adapter(data.Data):
 
 def _of_a_disk(path: str) -> str:
     if path.split("/")[1] in _NO_DISK:
-        raise ValueError(f"{path} is the system's, or no disk; name a directory of a data disk")
+        raise ValueError(
+            f"{path} is a system directory or lies in memory; name a directory of a data disk"
+        )
     return path
 
 
 def _named_once(adapters: tuple[Adapter, ...]) -> tuple[Adapter, ...]:
     names = [adapter.name for adapter in adapters]
     if more := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{', '.join(more)}: each adapter needs a name of its own")
+        raise ValueError(f"{', '.join(more)}: two adapters have this name; rename one adapter")
     return adapters
 
 
 Adapters = Annotated[tuple[Adapter, ...], AfterValidator(_named_once)]
-#: First folders of paths that are the system's, or lie in memory.
+#: Top-level folders that belong to the system or lie in memory.
 _NO_DISK = ("", "bin", "boot", "dev", "etc", "lib", "proc", "root", "run", "sbin", "sys", "tmp",
             "usr")  # fmt: skip
 
@@ -493,7 +493,8 @@ class Needs(data.Data):
     Attributes:
         compute_caps: accepted compute capabilities.
         memory_gib: least MemTotal of the host, in GiB.
-        vram_gib: least dedicated memory of a GPU, in GiB; None if it runs on unified memory alone.
+        vram_gib: least dedicated memory of a GPU, in GiB; None for a recipe that runs only on
+            unified memory.
     """
 
     compute_caps: tuple[str, ...]
@@ -538,7 +539,7 @@ class Alias(data.Data):
     Attributes:
         title: the use in a word or two, shown beside the name.
         temperature, top_p, top_k, presence_penalty: values for clients; None leaves a value out.
-        thinking: whether the model thinks first; None leaves it to the client.
+        thinking: whether the model thinks first; None leaves the choice to the client.
         source: publication that recommends the parameters.
     """
 
@@ -559,16 +560,16 @@ class Recipe(data.Data):
         status: the card's statement on the recipe as a whole.
         image: the image that serves: an entry of the catalog.
         body: the model that answers.
-        drafter: the model that proposes tokens for it; None without speculative decoding, and if
-            the body has its own heads for speculative decoding.
+        drafter: the model that proposes tokens for the body; None without speculative decoding, and
+            if the body has its own heads for speculative decoding.
         served_names: names that clients ask for; the first is the main name.
-        needs: GPU and memory that it needs.
+        needs: GPU and memory that the recipe needs.
         environment: variables of the container.
         tag: the tag on which the card gives the recipe; None for the image's newest tag.
         tags: tags on which the recipe is known to run; empty for every tag of the image.
         by_tag: differences on one tag.
         ranks: distribution over the hosts of a cluster; None for one host.
-        aliases: served name -> its purpose; names without advice are left out.
+        aliases: served name -> its purpose; names without a purpose are left out.
         arguments: ``vllm serve`` arguments, in order, with underscores; ``true`` is a bare flag.
         shm_gib: size of /dev/shm that the card asks for.
         memlock: whether the card lifts the limit of locked memory.

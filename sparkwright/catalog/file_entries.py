@@ -24,7 +24,7 @@ Beside = Annotated[
 
 def _of_the_image(path: str) -> str:
     if path.split("/")[1] in ("proc", "sys", "dev", "run", "tmp"):
-        raise ValueError(f"{path} is not a part of an image; choose another folder")
+        raise ValueError(f"{path} does not belong to the image; choose another folder")
     return path
 
 
@@ -50,7 +50,7 @@ class Promises(data.Data):
     """Checks of the derived image on a host, without network, before a service may run it.
 
     Attributes:
-        imports: Python modules that must be importable in it, without a GPU.
+        imports: Python modules that must be importable in the image, without a GPU.
         versions: Python package -> its version.
         sha256: path in the image -> sha256 of the file, 64 hex digits.
     """
@@ -66,10 +66,10 @@ class Patch(data.Data):
     Attributes:
         files: files that are copied into the image.
         patch: a unified diff, in the folder of the recipe's own file or below it.
-        into: the folder of the image whose files the diff changes.
+        into: the image's folder with the files that the diff changes.
         strip: number of leading folders of the diff's paths that are not below ``into``.
-        optional: whether the image may lack the file of the diff. The diff is applied whole, or
-            not at all.
+        optional: whether the image may lack the file of the diff. The diff is applied as a whole or
+            rejected.
         reverse: whether the diff is reversed (``patch -R``).
         promises: required content of the image after the steps.
     """
@@ -132,7 +132,7 @@ def _not_the_systems(path: str) -> str:
     for folder in _DATA["system"]:
         if overlap(path, folder) or any(fnmatchcase(each, folder) for each in folders):
             raise ValueError(
-                f"{folder} of the container is the system's; choose another path, such as "
+                f"{folder} belongs to the container's system; choose another path, such as "
                 f"/opt/sparkwright/files/{path.rpartition('/')[2]}"
             )
     return path

@@ -18,7 +18,9 @@ _Bytes = Annotated[int, Field(strict=True, ge=0, le=2**50)]
 
 
 def split(model: str) -> tuple[str, str]:
-    """The repository, and the selected part of it: a quantization, a file, or nothing."""
+    """Split a reference into the repository and its selected part: a quantization, a file, or
+    nothing.
+    """
     name, _, quantization = model.partition(":")
     owner, name, *path = name.split("/")
     return f"{owner}/{name}", quantization or "/".join(path)
@@ -45,13 +47,13 @@ class Gguf(data.Data):
 
     Attributes:
         file: its path in the repository; the first part's path for a split model.
-        projector: path of the file that reads images; None without such a file.
-        projector_bytes: size of that file.
+        projector: path of the file for image input; None without this file.
+        projector_bytes: size of the projector.
         architecture: llama.cpp's name of the architecture, such as ``qwen3moe``.
         quantization: the name of its file type, such as ``Q4_K_M``; None if it has no name.
         context: tokens that the model was made for.
         pooling: pooling of a model that gives vectors or scores; None for a model that writes text.
-        layer_bytes: bytes of the tensors of each block, all parts of the file together.
+        layer_bytes: bytes of each block's tensors in all parts of the file.
         expert_bytes: bytes of all experts' tensors, which are part of the blocks.
         other_bytes: bytes of the tensors outside of blocks: embeddings and output.
     """
@@ -69,5 +71,5 @@ class Gguf(data.Data):
 
     @property
     def tensor_bytes(self) -> int:
-        """Bytes of all tensors, without the projector's."""
+        """Bytes of all tensors, without the projector."""
         return sum(self.layer_bytes) + self.other_bytes

@@ -20,8 +20,8 @@ class Family:
     """GPUs of one compute capability that sparkwright serves on.
 
     Attributes:
-        group: group of the inventory, whose file in group_data has the services.
-        architecture: architecture of machines with such a GPU, by its name in registries.
+        group: group of the inventory; its file in group_data has the services.
+        architecture: architecture of machines with these GPUs, by its name in registries.
         generation: name of its kernels in vLLM's own recipes.
         cards: least dedicated memory of a card, in GiB, by its common names; None if the GPU has no
             dedicated memory.
@@ -41,14 +41,14 @@ class Family:
 
 _DATA: dict[str, Any] = beside(__file__, "gpus.yaml")
 FAMILIES = {entry["cap"]: Family(**entry) for entry in _DATA["families"]}
-#: A card's name -> its compute capability; a card's name -> its dedicated memory, if it has any.
+#: Compute capability of each card, and dedicated memory of the cards that have it.
 GPUS = {card: family.cap for family in FAMILIES.values() for card in family.cards}
 VRAM = {card: gib for family in FAMILIES.values() for card, gib in family.cards.items() if gib}
 #: The lowest observed MemTotal of a machine whose CPU and GPU share one pool: a DGX Spark.
 LEAST_SPARK_GIB = min(family.pool_gib for family in FAMILIES.values() if family.pool_gib)
 #: GiB that the system of a Spark needs for itself: an estimate of this project.
 SYSTEM_GIB = 8.0
-#: Share of unified memory above which it thrashes.
+#: Share of unified memory above which the system thrashes.
 MOST_ON_GB10 = 0.88
 if TYPE_CHECKING:
     Card = str
@@ -63,7 +63,7 @@ def unified(cap: str | None) -> bool:
 
 
 def card_of(cap: str) -> str:
-    """A card of a compute capability; if the capability is unknown, any with dedicated memory."""
+    """A card of a compute capability; any card with dedicated memory for an unknown one."""
     return next((card for card in GPUS if GPUS[card] == cap), next(iter(VRAM)))
 
 
@@ -85,7 +85,7 @@ def driver_major(version: str | None) -> int | None:
 
 
 def architectures(recipe: Recipe, catalog: Catalog) -> tuple[str, ...]:
-    """Architectures of the recipe's image, as the catalog has them."""
+    """Architectures of the recipe's image in the catalog."""
     image = catalog.images[recipe.image]
     return image.tags[recipe.tag or image.newest_tag].architectures
 

@@ -23,7 +23,7 @@ class Condition(Data):
     Attributes:
         any_of: one of these values; text is compared without regard to case.
         none_of: none of these values; an absent value meets the condition.
-        above, below: a number beyond this.
+        above, below: a limit that the number must exceed, or stay below.
         present: whether the value exists, written or vLLM's default.
         unlike: a case-sensitive pattern that the whole value must not match; an absent value meets
             the condition.
@@ -60,7 +60,7 @@ _FLAGS = {"true": "1", "false": "0"}
 
 
 def folded(text: str) -> str:
-    """Normalize a text as most programs read it: without case and blanks, ``true`` as 1."""
+    """Normalize a text like most programs: ignore case and blanks, and read ``true`` as 1."""
     text = text.strip().lower()
     return _FLAGS.get(text, text)
 
@@ -80,10 +80,10 @@ class Issue(Data):
     """A mistake that a card describes.
 
     Attributes:
-        id: the rule's name, in messages and to silence it.
+        id: the rule's name in messages and in ``silenced``.
         severity: an error stops the run, a warning does not.
         tags: tags of the image; empty for every tag. Only an image's issues have tags.
-        when: fact -> condition, or a list of such mappings; one mapping must hold. Facts are
+        when: fact -> condition, or a list of these mappings; one mapping must hold. Facts are
             ``argument.<name>`` (underscores; vLLM's default if it is not written; its other
             spellings count, as a variable or inside an argument of several values),
             ``speculative.<key>``, ``environment.<NAME>`` (``true`` is 1 and ``false`` is 0),
@@ -128,5 +128,5 @@ class Issue(Data):
         return ()
 
 
-#: Facts without a name of their own behind a dot, besides argument.*, speculative.*, environment.*
+#: Facts with a fixed name; argument.*, speculative.* and environment.* have any name.
 FACTS: list[str] = beside(__file__, "vocabulary.yaml")["facts"]

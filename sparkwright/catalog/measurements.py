@@ -43,7 +43,7 @@ class Row(Data):
         ttft, tpot: time to first token, time per output token; median unless named otherwise.
         ttft_mean, ttft_min, ttft_max, ttft_p95: other statistics of ttft.
         tpot_mean: the mean of tpot.
-        acceptance: draft tokens accepted, share.
+        acceptance: share of draft tokens that are accepted.
         acceptance_first: share accepted at the first position.
         acceptance_length: mean tokens per target step (1 + accepted / drafts).
         accepted: draft tokens accepted per draft, if the card gives this number instead of the
@@ -87,7 +87,7 @@ class Row(Data):
 
 
 class Measurement(Data):
-    """A published table, and the hardware and software it was measured on.
+    """A published table, with the hardware and software of the measurements.
 
     Attributes:
         body, drafter: the measured models; drafter None without speculative decoding.

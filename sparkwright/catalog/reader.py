@@ -1,8 +1,8 @@
 """Reader of the catalog's YAML files.
 
 One file is one entry; its ``kind`` names the type. Folders named ``files`` hold files of
-containers. Later directories override or extend entries of earlier directories by name, so that a
-user's own catalog needs no change of the library's.
+containers. Later directories override or extend entries of earlier directories by name, so a user's
+own catalog needs no change in the library.
 
 Editors get a JSON Schema of every kind of entry, from the types and their docstrings.
 """
@@ -34,7 +34,7 @@ KINDS: dict[str, type[BaseModel]] = {
 COMMON = {
     "kind": "type of the file's entry",
     "name": "its name in other entries, settings and commands",
-    "title": "one line for people",
+    "title": "description in one line",
     "source": "its source: a card and its section, or your own measurement",
     "date": "the day of the source: of two conflicting sources, the newer counts",
     "why": "the reason",
@@ -194,7 +194,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
         else:
             catalog.of_kind(entry.kind)[entry.name] = entry
             catalog.files[key] = path
-    if not problems:  # an unreadable entry would only be reported as missing again
+    if not problems:  # an unreadable entry would also be reported as missing
         problems += _dangling(catalog)
     problems.stop()
     return catalog
@@ -224,7 +224,7 @@ def _read_directory(directory: Path, raw: dict[Key, Read], files: ParsedFiles) -
     own: dict[Key, Path] = {}
     for path in sorted(directory.rglob("*.yaml")):
         if "files" in path.relative_to(directory).parts:
-            continue  # configuration that recipes give to their containers
+            continue  # these files are not entries
         try:
             data = _mapping(files, path)
         except Unusable as error:
@@ -284,7 +284,7 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-#: Kind -> key whose value names other entries, or tags of the image -> path of the names.
+#: Kind -> key that names other entries, or tags of the image -> path of the names.
 _REFERENCES: dict[str, dict[str, str]] = beside(__file__, "references.yaml")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-#: Prefix of the rank's number in the addresses of a ConnectX-7 without addresses of its own.
+#: Prefix of the default addresses of a ConnectX-7; the rank's number follows.
 _RAIL = "192.168.177."
 #: A network device's name: it becomes a variable of the container.
 Interface = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$")]
@@ -52,11 +52,13 @@ class ClusterSettings(BaseModel):
     @model_validator(mode="after")
     def _is_whole(self) -> ClusterSettings:
         if len(set(self.hosts)) < len(self.hosts):
-            raise ValueError("a host is in hosts twice")
+            raise ValueError("hosts names a host twice")
         if self.interface is None:
             raise ValueError("fabric 'network' needs interface, the device that the hosts share")
         if set(self.addresses) != set(self.hosts):
-            raise ValueError("addresses needs one address for each of hosts, and no other")
+            raise ValueError(
+                "addresses must have one address for each host in hosts, and no others"
+            )
         if len(set(self.addresses.values())) < len(self.hosts):
             raise ValueError("two hosts have the same address in addresses")
         return self

@@ -1,4 +1,4 @@
-"""pyinfra's command line, checked before any file is read or run; no host is a mistake, too."""
+"""Checks of pyinfra's command line: it must select a host, and each host has one kind of GPU."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,8 +12,7 @@ from sparkwright.findings import finding, user_error
 
 _MESSAGES = user_error.Messages(__file__)
 _FAMILIES = {family.group for family in FAMILIES.values()}
-#: Similarity from which a group is a misspelt family's: a site has the files of all families, and
-#: `here` or `home` is not a `hopper`.
+#: Least similarity of a group's name to a family's for a typo: `here` and `home` are not `hopper`.
 _ALIKE = 0.7
 
 

@@ -7,14 +7,15 @@ from typing import Any
 
 #: ``ssh_user = "spark"``: one value, in one line at the top of a file.
 _LINE = re.compile(r"^((?:_?ssh_|_sudo|_su_)\w*|services_root|models_root)\s*=\s*(.+)$")
-#: Bytes of a file that a person wrote.
+#: Largest size of a file in bytes.
 _MOST = 1 << 20
 
 
 def connection_data(file: Path) -> dict[str, Any]:
-    """Settings of connections and of sparkwright's directories in a file, as far as it can be read.
+    """Settings of connections and of sparkwright's directories in a file, as far as they are
+    readable.
 
-    No code of the file is run. A line whose value is not a literal is skipped.
+    No code of the file is run. Lines without a literal value are skipped.
     """
     try:
         text = file.read_bytes()[:_MOST].decode("utf-8-sig", "replace")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
-#: Least and largest number of hosts of each shape. Nobody builds larger rings.
+#: Least and largest number of hosts of each shape. Larger rings are not supported.
 _HOSTS = {"pair": (2, 2), "ring": (3, 4), "switch": (2, 64)}
 
 
@@ -38,9 +38,9 @@ class FabricAddresses(BaseModel):
         number = len(self.hosts)
         if not least <= number <= most:
             many = f"{least}" if least == most else f"{least} to {most}"
-            raise ValueError(f"a {self.shape} has {many} hosts, and {number} are named")
+            raise ValueError(f"a {self.shape} has {many} hosts, but hosts names {number}")
         if len(set(self.hosts)) < number:
-            raise ValueError("a host is named twice")
+            raise ValueError("hosts names a host twice")
         try:
             first = IPv4Network(self.network)
         except ValueError as error:
@@ -48,7 +48,7 @@ class FabricAddresses(BaseModel):
         if not _is_private(first) or first.num_addresses < number + 12:
             raise ValueError("network must be a private IPv4 network with room for .11 and above")
         if not _is_private(self.networks[-1]):
-            raise ValueError("the networks after it, one for each rail, must be private too")
+            raise ValueError("the networks of all further rails must be private, too")
         return self
 
     @property

@@ -39,12 +39,12 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
         where, data, hosts = f"{file}: {name}", {}, value
         if isinstance(value, tuple):
             if not _is_pair(value, list | tuple):
-                problems.append(mistake(where, "a tuple is a group with data", _GROUP))
+                problems.append(mistake(where, "this tuple is not a pair (hosts, data)", _GROUP))
                 continue
             hosts, data = value
         like_hosts = [isinstance(host, str | tuple) or _is_pair(host, str) for host in hosts]
         if hosts and not any(like_hosts):
-            continue  # a list of something else is not a group, as in pyinfra
+            continue  # pyinfra ignores other lists, too
         if problem := list(_problems(where, hosts, data)):
             problems += problem
         else:
@@ -55,7 +55,7 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
 
 
 def name_problems(names: Any, where: str) -> Iterator[Finding]:
-    """Names that no host can have here."""
+    """Names that are invalid for a host."""
     for name in names:
         port = re.fullmatch(r"([^:]+):(\d{1,5})", name) if isinstance(name, str) else None
         if port:
@@ -73,13 +73,15 @@ def _problems(where: str, hosts: Any, data: Mapping[Any, Any]) -> Iterator[Findi
             yield from name_problems(host[:1], where)
             yield from _data_problems(where, host[1])
         else:
-            yield mistake(where, f"{short(host)} is not a host", _HOST)
+            yield mistake(where, f"{short(host)} is not a valid host", _HOST)
 
 
 def _data_problems(where: str, data: Mapping[Any, Any]) -> Iterator[Finding]:
     for key in data:
         if not isinstance(key, str):
-            yield mistake(where, f"{short(key)} is not a name of a setting", "write it in quotes")
+            yield mistake(
+                where, f"{short(key)} is not a valid name of a setting", "write it in quotes"
+            )
 
 
 def _is_pair(value: Any, first: Any) -> bool:

@@ -24,14 +24,14 @@ from sparkwright.findings.user_error import Messages, Problems, UserError, mista
 from sparkwright.host.lib.records import dataclass
 
 _MESSAGES = Messages(__file__)
-#: Names the inventory of a site that has several.
+#: Variable that names the inventory of a site with several.
 VARIABLE = "SPARKWRIGHT_INVENTORY"
 _USUAL = Path("inventory/lab.py")
 
 
 @dataclass(frozen=True)
 class HostInput:
-    """A host as the user's files define it.
+    """A host with the data of the user's files.
 
     Attributes:
         data: all of the host's data, by key.
@@ -48,8 +48,8 @@ class HostInput:
 def site_inventory() -> Path:
     """The site's inventory, if the command names no inventory.
 
-    It is SPARKWRIGHT_INVENTORY, else the only file in inventory/, else `inventory` of
-    group_data/all.py, else inventory/lab.py.
+    The order is SPARKWRIGHT_INVENTORY, the only file in inventory/, `inventory` of
+    group_data/all.py, and inventory/lab.py.
 
     Raises:
         UserError: the inventory is ambiguous.
@@ -97,10 +97,10 @@ def read_inventory(
     """Hosts of an inventory file, in its order.
 
     Args:
-        overrides: ``key=value``, as pyinfra's ``--data``.
+        overrides: ``key=value``, as for pyinfra's ``--data``.
         for_pyinfra: whether pyinfra reads the files next: files that use pyinfra's own context,
             which does not exist yet, are compiled and not run.
-        group_data: whether to read its group_data too.
+        group_data: whether to read the inventory's group_data, too.
 
     Raises:
         UserError: a file can't be read or run, or the inventory has no hosts.
@@ -140,7 +140,7 @@ def check_inventory(
     *,
     own_folder: bool = True,
 ) -> None:
-    """Read inventory and group_data files once, before pyinfra does: no traceback for a typo.
+    """Read inventory and group_data files once, before pyinfra does, so a typo shows no traceback.
 
     Args:
         group_data: further folders of group_data.
@@ -245,7 +245,7 @@ def _run(path: Path, *, for_pyinfra: bool) -> tuple[ast.Module, dict[str, Any] |
 
 
 def _shown(file: Path) -> str:
-    """A path as the user would write it."""
+    """A path in the form that a user would write."""
     here = Path.cwd().resolve()
     return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
 
@@ -301,7 +301,7 @@ def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, A
     """An inventory's text with one more host in a group.
 
     Args:
-        text: the file's text, to be continued.
+        text: the file's present text.
 
     Raises:
         UserError: the line would not add the host to the file; the message has the line.
@@ -311,7 +311,7 @@ def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, A
     line = f"{group} = [{host}]"
     if isinstance(before, list):
         line = f"{group} = [*{group}, {host}]"
-    elif isinstance(before, tuple):  # hosts, and their data
+    elif isinstance(before, tuple):  # a group with data
         line = f"{group} = ([*{group}[0], {host}], *{group}[1:])"
     result = "\n".join([*([text.rstrip("\n"), ""] if text.strip() else []), line, ""])
     with suppress(UserError, KeyError, IndexError):

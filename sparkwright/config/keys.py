@@ -1,7 +1,7 @@
 """API keys with names: the keys that open the proxies, and their files on the controller.
 
-A key has up to two values at a time. Beside its file, ``.new`` is on its way to the hosts, ``.old``
-is still valid after a rotation, and ``.revoked`` marks a key without a value.
+A key has up to two values at a time. Beside its file, ``.new`` is the next value during a rotation,
+``.old`` is still valid after a rotation, and ``.revoked`` marks a key without a value.
 """
 
 import hashlib
@@ -33,10 +33,11 @@ class Keys:
     """The keys of a host.
 
     Attributes:
-        clients: name -> the values that open its proxies, none for a revoked key; the fleet's own
-            key is among them, its current value first.
-        engine: key that its proxies show engines in place of a client's. It never leaves the host.
-        address: key that the fleet's address shows services' proxies beside a client's key.
+        clients: name -> the values that open the host's proxies, none for a revoked key; the
+            fleet's own key is among them, its current value first.
+        engine: key that the proxies send to engines in place of the client's key. It never leaves
+            the host.
+        address: key that the fleet's address sends to services' proxies beside a client's key.
         page: secret with which Open WebUI signs its sessions.
         ranks: cluster -> the secret by which its ranks recognize each other.
         services: service and name -> the user's secret for the service.
@@ -147,7 +148,7 @@ def keys_of(
     ranks = {name: made_of(f"ranks of cluster {name}") for name in settings.clusters}
     address = made_of("the address of all models")
     page = made_of(f"sessions of Open WebUI on {host}")
-    # The purpose names the first engine, and stays: with another text every host's key changes.
+    # The text must not change: each host's key is derived from it.
     engine = made_of(f"vLLM on {host}")
     return Keys(clients, engine, ranks, services, address, page)
 

@@ -28,7 +28,7 @@ MOST = 20
 #: Forms of addresses, by kind.
 _kinds = cache(partial(beside, __file__, "notices.yaml"))
 _MESSAGES = user_error.Messages(__file__)
-#: Random part of a path: webhooks of chats have such parts, and anybody who knows them can post.
+#: Random part of a path, as in the webhook of a chat: anybody who has it can post.
 _DRAWN = re.compile(r"(?=.*[0-9])[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{32,}")
 
 
@@ -39,7 +39,8 @@ class Address:
     Attributes:
         url: Apprise's URL, or ``https://`` of a webhook.
         shown: kind and host, without parts that may be secret: ``webhook at hooks.example.org``.
-        public: whether settings may contain it, because its kind is built in and it has no secret.
+        public: whether settings may contain the address: its kind is built in, and it has no
+            secret.
     """
 
     url: secrets.Secret
@@ -48,23 +49,23 @@ class Address:
 
     @property
     def key(self) -> str:
-        """Name of the address in files: equal for the same URL, and without any part of it."""
+        """Name of the address in files: equal for the same URL, and without any part of the URL."""
         return hashlib.sha256(self.url.value.encode()).hexdigest()[:16]
 
 
 def _without_secret(text: str) -> str:
     problem = (
-        "this address has a secret in it, and settings must not hold one: put it into a "
-        "file (notify_file) or have a command print it (notify_command)"
+        "this address contains a secret, which settings must not hold: put the address into "
+        "a file (notify_file), or name a command that prints it (notify_command)"
     )
     try:
         if address(text, "").public:
             return text
         if text.partition(":")[0] not in _kinds():
-            problem = "ntfy:, mailto: or webhook: is needed here"
+            problem = "an address in the settings must begin with ntfy:, mailto: or webhook:"
     except ValueError as error:
         problem = str(error)
-    # The value is in no message: it may be a secret after all.
+    # Messages leave the value out, which may be a secret.
     raise PydanticCustomError(validation.HIDDEN, "{what}", {"what": problem})
 
 
@@ -137,18 +138,18 @@ def address(text: str, label: str) -> Address:
     """Parse an address of the settings.
 
     Args:
-        label: name to show for an Apprise URL, whose host may be a token.
+        label: name to show for an Apprise URL, since its host may be a token.
 
     Raises:
         ValueError: the text is not an address; the message does not contain it.
     """
     if not text.isprintable() or " " in text:
-        raise ValueError("an address has no spaces or control characters")
+        raise ValueError("an address must not contain spaces or control characters")
     kind, _, rest = text.partition(":")
     if kind in _kinds() and not (kind == "mailto" and rest.startswith("//")):
         return _formed(_kinds()[kind], rest)
     if not rest.startswith("//") or not re.fullmatch(r"[a-z][a-z0-9]{1,20}", kind):
-        raise ValueError("an address begins with ntfy:, mailto: or webhook:")
+        raise ValueError("an address must begin with ntfy:, mailto: or webhook:")
     return Address(secrets.Secret(text), f"{kind}, {label}")
 
 

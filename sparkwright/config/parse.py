@@ -46,7 +46,7 @@ class Connection(BaseModel):
     timeout: Seconds | None = Field(default=None, alias="_timeout")
 
 
-#: Keys whose values are validated but never shown.
+#: Keys with values that are validated but never shown.
 _SECRET = ("ssh_password", "ssh_key_password")
 CONNECTION_KEYS = (
     *(name for name in Connection.model_fields if name.startswith("ssh_")),
@@ -89,7 +89,7 @@ def _keys(annotation: Any, depth: int = 1) -> Iterator[tuple[int, str]]:
 
 @cache
 def _known_keys() -> dict[int, list[str]]:
-    """Keys by depth: 1 is the top, 3 a service's."""
+    """Keys by depth: 1 is the top, 3 a service."""
     result = {1: list(CONNECTION_KEYS)}
     for depth, name in _keys(HostSettings):
         result.setdefault(depth, []).append(name)

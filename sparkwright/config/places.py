@@ -33,8 +33,6 @@ def template_folders(below: str = ".") -> list[Path]:
 
 
 def _of_site(library: Path) -> Path | None:
-    """Return the site's folder of the same name, unless it is missing or the site is the library
-    itself.
-    """
+    """Return the site's folder of this name; None if it is missing, or the site is the library."""
     own = Path(library.name)
     return own if own.is_dir() and not own.samefile(library) else None

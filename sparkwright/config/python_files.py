@@ -21,7 +21,7 @@ from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import refusal
 
-#: Bytes of a file.
+#: Largest size of a file in bytes.
 _LARGEST = 1024**2
 #: Largest number of ``for`` clauses of one comprehension: some thousands crash Python's compiler.
 _CLAUSES = 50
@@ -43,7 +43,7 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
     try:
         if files.read_bytes(path, _LARGEST).startswith(codecs.BOM_UTF8):
             problem = "it begins with a byte order mark, which pyinfra can't read"
-            raise Unusable(problem, "save it in UTF-8 without one", 1)
+            raise Unusable(problem, "save the file in UTF-8 without a byte order mark", 1)
         return _compiled(files.read(path, _LARGEST), path)
     except Unusable as error:
         raise refusal(error.place(str(path)), error.fault, error.remedy) from None
@@ -105,7 +105,9 @@ def _compiled(text: str, path: Path) -> tuple[ast.Module, CodeType]:
         tree = ast.parse(text, str(path))
         for node in ast.walk(tree):
             if len(getattr(node, "generators", ())) > _CLAUSES:
-                raise Unusable("a comprehension of too many for", "write it in steps")
+                raise Unusable(
+                    "a comprehension has too many for clauses", "write it as nested loops"
+                )
         return tree, compile(tree, str(path), "exec", dont_inherit=True)
     except SyntaxError as error:
         raise Unusable(f"not valid Python: {error.msg}", "fix that line", error.lineno) from None
@@ -147,7 +149,7 @@ def _description(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return "ends the program (SystemExit) instead of defining hosts or settings"
     if isinstance(error, EOFError):
-        return "asks for input, and nobody is there to answer"
+        return "asks for input, but has no standard input"
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # the exception's own __str__ may fail

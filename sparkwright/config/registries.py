@@ -20,13 +20,13 @@ def registry_address(address: str) -> str:
         ValueError: the address has another transport, or git would read it as an option.
     """
     if not address.isprintable() or any(item.isspace() for item in address):
-        raise ValueError("an address has no spaces or control characters")
+        raise ValueError("an address must not contain spaces or control characters")
     if is_local(address):
         return address
     parts = urlsplit(address)
     if parts.scheme != "https" or not parts.hostname or not parts.path.strip("/"):
         reason = "this is not an address of a registry"
-        raise ValueError(f"{reason}; write https://HOST/REPOSITORY, or a path of this machine")
+        raise ValueError(f"{reason}; write https://HOST/REPOSITORY, or a path on this machine")
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ValueError("an address must not have an account, a query or a fragment")
     return address

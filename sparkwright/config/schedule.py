@@ -29,7 +29,9 @@ class Calendar:
     end: int
 
     def windows(self) -> Iterator[tuple[int, int]]:
-        """Begin and end in minutes of the week, which begins on Monday; the end may be past it."""
+        """Begin and end in minutes of the week, which begins on Monday; the end may be in the next
+        week.
+        """
         for day in self.days:
             begin = day * DAY + self.begin
             end = begin + self._length
@@ -64,7 +66,7 @@ def calendar(text: str) -> Calendar:
         raise ValueError(f"{text[:60]!r} is not a calendar: write it like 'Mon..Fri 08:00..18:00'")
     begin, end = _minute(match["begin"]), _minute(match["end"])
     if begin in (end, DAY):
-        raise ValueError(f"{text!r} has no length: write 00:00..24:00 for the whole day")
+        raise ValueError(f"{text!r} ends when it begins: write 00:00..24:00 for the whole day")
     return Calendar(_days(match["days"]) if match["days"] else tuple(range(7)), begin, end)
 
 

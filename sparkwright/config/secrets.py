@@ -1,6 +1,6 @@
 """Secrets of a site: from the environment, a command, or a file of the controller.
 
-The fleet's API key is made once, into a 0600 file, unless a setting provides it.
+Unless a setting provides the fleet's API key, sparkwright makes the key once, in a 0600 file.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _FORM = re.compile(r"[A-Za-z0-9._~+/=-]{16,256}")
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that never prints itself."""
+    """A secret value that str() and repr() hide."""
 
     value: str
 
@@ -65,7 +65,8 @@ def pasted(source: Source) -> str:
 
 
 def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool = False) -> Secret:
-    """Return the key from the environment, else from the command or file; a missing file is made.
+    """Return the key from the environment, otherwise from the command or file; a missing file is
+    made.
 
     Args:
         dry: whether to write nothing; then a missing file gets a temporary key.
@@ -106,8 +107,8 @@ def of_service(
     """A secret of a service, without the white space around it.
 
     Args:
-        where: file and key, for messages. The messages show no command and no path of a file that
-            does not exist: either can be a pasted secret.
+        where: file and key, for messages. Messages hide the command, and the path of a missing
+            file: either can be a pasted secret.
 
     Raises:
         UserError: the secret is empty, or its file or command can't be used.
@@ -129,7 +130,7 @@ def private_text(path: Path, subject: str, where: str | None = None) -> str:
         where: text for messages, in place of the path.
 
     Raises:
-        UserError: the file can't be read, or others may read it.
+        UserError: the file can't be read, or other users can read the file.
     """
     try:
         text = files.read(path, LARGEST).strip()
@@ -141,17 +142,17 @@ def private_text(path: Path, subject: str, where: str | None = None) -> str:
 
 
 def exposure(path: Path, subject: str) -> tuple[str, str] | None:
-    """Return other users who may read a file with a secret, and the remedy; None without such
-    users.
+    """Return the fault of a secret's file that other users can read, and the remedy; None without a
+    fault.
 
     Besides this user and root, the site's owner may own the file, since a run executes the owner's
     deploy.py anyway.
     """
     status = path.stat()
     if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
-        return f"others may read {subject} (mode {mode:o})", f"chmod 600 {path}"
+        return f"other users can read {subject} (mode {mode:o})", f"chmod 600 {path}"
     if status.st_uid not in (0, os.geteuid(), Path().stat().st_uid):
-        return f"{subject} is another user's (uid {status.st_uid})", f"chown $USER {path}"
+        return f"{subject} belongs to another user (uid {status.st_uid})", f"chown $USER {path}"
     return None
 
 

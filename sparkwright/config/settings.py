@@ -66,7 +66,7 @@ class RolloutSettings(_Settings):
         soak_seconds: observation of a switched host before the next batch; some releases die
             after a minute.
         notice_seconds: time in which a proxied service reports 503 before it drains; must exceed
-            the time in which the fleet's address notices.
+            the time until the fleet's address notices.
         drain_seconds: time for running requests before a service behind a proxy stops.
         on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` rolls back
             the hosts switched before it, too.
@@ -151,17 +151,17 @@ class ServiceSettings(_Settings):
 
     Attributes:
         recipe: a recipe's name in the catalog. Set either ``recipe`` or ``model``.
-        model: a Hugging Face repository, ``organisation/name``, served by the catalog's best recipe
-            for it, or by a recipe derived from its files (docs/own-models.md).
-            ``organisation/name:Q4_K_M`` or ``organisation/name/file.gguf`` selects a GGUF file; the
-            default is the largest that fits the GPU.
+        model: a Hugging Face repository, ``organisation/name``, served by the catalog's best
+            recipe, or by a recipe from its files (docs/own-models.md). ``organisation/name:Q4_K_M``
+            or ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest that
+            fits the GPU.
         revision: branch, tag or commit of ``model``; default: its main branch.
         engine: engine for ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Default: llama.cpp for
             GGUF files, otherwise vLLM.
         image: the catalog's image for ``model``; default: the engine's stock image.
         port: TCP port that clients connect to.
         bind: address that clients connect to; default ``0.0.0.0`` behind the proxy, ``127.0.0.1``
-            without it.
+            without the proxy.
         proxy: whether HAProxy listens on bind and port, asks for the key and passes only client
             routes (docs/proxy.md).
         served_names: names instead of the recipe's; the first is the main name.
@@ -183,7 +183,8 @@ class ServiceSettings(_Settings):
             URLs.
         smoke: the service's smoke test.
         outgoing: whether the container may open connections; ``media_domains`` allows them, too.
-            Otherwise it has no network behind the proxy, and an isolated network without the proxy.
+            Otherwise the container has no network behind the proxy, and an isolated network
+            without.
         hardening: ``strict`` also makes the container's root file system read-only and its written
             files temporary.
         boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.
@@ -258,7 +259,7 @@ class ServiceSettings(_Settings):
 
     @property
     def choice(self) -> str:
-        """The quantization or file that ``model`` names; empty if it names neither."""
+        """The quantization or file in ``model``; empty for a whole repository."""
         return split(self.model or "/")[1]
 
     @property
@@ -303,7 +304,8 @@ _Limit = Annotated[values.Whole, Field(ge=1)]
 
 
 class ClientKeySettings(_Settings):
-    """The API key of one client. Without a command it is made in ``.sparkwright/keys/NAME``.
+    """The API key of one client. Without a command, sparkwright makes the key in
+    ``.sparkwright/keys/NAME``.
 
     A key with ``models`` or a limit opens only the fleet's ``address``.
 
@@ -431,8 +433,8 @@ class HostSettings(_Settings):
             file, like hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
             your own certificate and key. None: http.
-        keys: API keys by client name, besides the fleet's own. Proxies log the name; each can be
-            rotated and revoked (docs/proxy.md).
+        keys: API keys by client name, besides the fleet's own. Proxies log the name; each key can
+            be rotated and revoked (docs/proxy.md).
         sidecars: name of another program on the host -> GiB of memory to reserve for it.
         bootstrap: steps that prepare a bare host; default: none (docs/install.md).
         bootstrap_sources: step -> source of its packages.
@@ -442,9 +444,9 @@ class HostSettings(_Settings):
             fabric addresses`` writes (docs/clusters.md). Set it in group_data/all.py.
         catalog_directories: your catalogs, read after the shipped catalog.
         registries: name -> git repository (``https://…`` or a path of the controller) of recipes
-            for ``sparkwright import @NAME``. The lock pins each to a commit. Unimported content is
-            not served, except arguments of vLLM's own recipes for a service that names a model
-            (docs/own-models.md).
+            for ``sparkwright import @NAME``. The lock pins each registry to a commit. Only
+            imported content is served, and arguments of vLLM's own recipes for a service that names
+            a model (docs/own-models.md).
         inventory: the site's inventory, if inventory/ has several and neither command line nor
             SPARKWRIGHT_INVENTORY names one; read from group_data/all.py.
         lock_file: the lock of ``sparkwright lock``. If you name a file, it must exist.
@@ -536,14 +538,16 @@ class HostSettings(_Settings):
         kind, own = _OWN_NAMES[str(info.field_name)]
         for name in entries:
             if re.fullmatch(own, name):
-                raise ValueError(f"{name!r} is the name of a {kind} of sparkwright's own")
+                raise ValueError(
+                    f"{name!r} is reserved: sparkwright itself has a {kind} of this name"
+                )
         return entries
 
     @field_validator("services")
     @classmethod
     def _idle_has_a_group(cls, services: dict[str, ServiceSettings]) -> dict[str, ServiceSettings]:
-        """A service that stops when idle is the only member of its group, whose name no user can
-        write.
+        """Put each service that stops when idle into its own group, with a name that settings can't
+        have.
         """
         for name, service in services.items():
             if service.idle is not None and service.exclusive is None:

@@ -44,12 +44,12 @@ def contents(hosts: Sequence[NewHost], catalog: Catalog) -> dict[str, str]:
 
 
 def without_recipe(hosts: Iterable[NewHost], catalog: Catalog) -> list[NewHost]:
-    """Hosts whose GPU has too little memory for any recipe made for such cards."""
+    """Hosts with too little GPU memory for every recipe of their card."""
     return [host for host in hosts if host.gpu in VRAM and largest_for(host.gpu, catalog) is None]
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write the files below a folder, which is made if it is missing: all files or none.
+    """Write all files below a folder, or none; a missing folder is made.
 
     Raises:
         UserError: names every existing file, before any file is written; or names a file that could
@@ -105,8 +105,8 @@ def is_example(inventory: Path) -> bool:
 
 
 def _inventory(hosts: Sequence[NewHost], catalog: Catalog) -> str:
-    """The example's explanation, and these hosts in their groups; a pair if the card needs another
-    recipe than its group's.
+    """The example's explanation, and these hosts in their groups; the group is a pair (hosts, data)
+    if the card needs another recipe than its group's.
     """
     groups: dict[str, list[Any]] = {}
     for host in hosts:
@@ -119,7 +119,7 @@ def _inventory(hosts: Sequence[NewHost], catalog: Catalog) -> str:
 
 
 def group_of(host: NewHost) -> str:
-    """The group of its GPU's family."""
+    """Group of the GPU's family in the inventory."""
     return FAMILIES[GPUS[host.gpu]].group
 
 

@@ -13,7 +13,7 @@ _OPTIONS = {
     "ssh_known_hosts_file": "UserKnownHostsFile",
     "ssh_key": "IdentityFile",
 }
-#: ssh asks nobody, and accepts no key of an unknown host.
+#: ssh never prompts, and rejects unknown hosts.
 _SAFE = {"BatchMode": "yes", "ConnectTimeout": "5", "StrictHostKeyChecking": "yes",
          "ForwardAgent": "no", "ForwardX11": "no", "ClearAllForwardings": "yes"}  # fmt: skip
 
@@ -22,9 +22,9 @@ def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> 
     """The command up to the host's address: without prompts, and without accepting the key of an
     unknown host.
 
-    Args: name, data: name and data of the host, as the inventory has them.
+    Args: name, data: name and data of the host in the inventory.
         arguments: further arguments of ssh, such as ``-T``.
-        options: ssh's options over these and over the inventory's.
+        options: options of ssh that override the defaults and the inventory's options.
     """
     result = dict(_SAFE)
     for key, option in _OPTIONS.items():

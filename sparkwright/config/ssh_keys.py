@@ -12,7 +12,7 @@ from sparkwright.findings.user_error import mistake
 #: Id of the finding.
 SSH_KEY = "ssh-key"
 _AGENT = "or drop ssh_key to use your SSH agent and ssh_config"
-#: Bytes: no private key is longer.
+#: Largest size of a private key in bytes.
 _MOST = 1 << 16
 _PUBLIC = re.compile(rb"\s*(ssh-|ecdsa-|sk-|---- BEGIN SSH2 PUBLIC|-----BEGIN [A-Z ]*PUBLIC KEY)")
 _PRIVATE = re.compile(rb"-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY-----\s(.*?)-----END", re.DOTALL)
@@ -30,14 +30,14 @@ def fault(name: str) -> tuple[str, str] | None:
         return f"there is no file {name!r}", f"name an existing private key, {_AGENT}"
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        return f"{name!r} can't be read: {why}", f"it must be a file of yours: chmod 600, {_AGENT}"
+        return f"{name!r} can't be read: {why}", f"the file must belong to you: chmod 600, {_AGENT}"
     if _PUBLIC.match(content):
         private = name.removesuffix(".pub")
-        remedy = f"name the private one ({private!r} if that is its path)"
+        remedy = f"name the private key (perhaps {private!r})"
         return f"{name!r} is a public key", remedy
     if not _PRIVATE.search(content):
-        problem = f"{name!r} is not a private key of OpenSSH's"
-        return problem, f"name one (ssh-keygen makes it), {_AGENT}"
+        problem = f"{name!r} is not a private key of OpenSSH"
+        return problem, f"name a private key (ssh-keygen makes one), {_AGENT}"
     return None
 
 
@@ -46,7 +46,7 @@ def unusable_key(
 ) -> Iterator[Finding]:
     """A private key that can't be used for a login.
 
-    It fails only its host, at the first connection.
+    Only this host fails, at the first connection.
     """
     key = data.get("ssh_key")
     if isinstance(key, str) and (result := fault(key)):
@@ -55,7 +55,7 @@ def unusable_key(
 
 def is_encrypted(name: str) -> bool:
     """Whether a private key has a passphrase."""
-    from cryptography.exceptions import UnsupportedAlgorithm  # needed by commands that log in
+    from cryptography.exceptions import UnsupportedAlgorithm  # only commands that log in need it
     from cryptography.hazmat.primitives.serialization import (
         load_pem_private_key,
         load_ssh_private_key,

@@ -20,7 +20,7 @@ class Targets:
 
     Attributes:
         limit: names, groups and patterns of hosts, as pyinfra's ``--limit``.
-        services: host -> its selected services; every service of the other hosts.
+        services: host -> its selected services; hosts without an entry have all services selected.
     """
 
     limit: tuple[str, ...]
@@ -34,8 +34,8 @@ def targets_of(
 
     Args:
         services: whether services may be named; otherwise whole hosts alone.
-        planned: whether the hosts' services are known; false while group_data can't be read. A
-            service is then looked for on the hosts.
+        planned: whether the hosts' services are known. If group_data can't be read, they are
+            unknown, and services are looked up on the hosts.
 
     Raises:
         UserError: names each unknown name.
@@ -64,7 +64,7 @@ def targets_of(
 
 
 def services_of(host: HostInput) -> Iterator[str]:
-    """Names of a host's services, as its settings have them."""
+    """Names of the services in a host's settings."""
     services = host.data.get("services")
     yield from map(str, services if isinstance(services, dict) else ())
 

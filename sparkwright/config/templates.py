@@ -48,7 +48,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 class _Compiled(FileSystemBytecodeCache):
     """A user's folder of compiled templates: compiling them takes 25 ms of each run.
 
-    If the folder can't be written, or others may write to it, it is not used.
+    The folder is not used if it can't be written, or other users may write to it.
     """
 
     def load_bytecode(self, bucket: Bucket) -> None:
@@ -65,13 +65,13 @@ class _Compiled(FileSystemBytecodeCache):
 
 
 def _quoted(value: object) -> str:
-    """A YAML string (JSON's are) without parts that Compose's interpolation replaces."""
+    """A YAML string in the form of JSON, without parts that Compose's interpolation replaces."""
     return json.dumps(str(value), ensure_ascii=False).replace("$", "$$")
 
 
 @cache
 def _yaml_dumper() -> Any:
-    import yaml  # few templates need it
+    import yaml  # slow to import, and few templates need it
 
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:

@@ -12,7 +12,7 @@ from sparkwright.catalog.data import Straight
 
 #: A service's name becomes a systemd unit, a Compose project and a directory.
 ServiceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
-#: Strict: neither "22" nor True is a number to pyinfra, HAProxy and systemd.
+#: Strict, since pyinfra, HAProxy and systemd do not take "22" or True for a number.
 Whole = Annotated[int, Field(strict=True)]
 #: A TCP port.
 Port = Annotated[Whole, Field(ge=1, le=65535)]
@@ -50,7 +50,7 @@ HttpAddress = Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]
 
 def _usable_address(address: str) -> str:
     if ":" in address or re.fullmatch(r"[0-9.]+", address):
-        ip_address(address)  # a name has neither colons nor digits alone
+        ip_address(address)  # only IP addresses have colons, or digits alone
     return address
 
 
@@ -60,7 +60,7 @@ Address = Annotated[
     Field(pattern=r"^(\*|[A-Za-z0-9_:][A-Za-z0-9._:%-]*)$", max_length=253),
     AfterValidator(_usable_address),
 ]
-#: A host's name as URLs have it, without a port; engines compare it whole, in lower case.
+#: A host's name as URLs have it, without a port; engines compare the whole name, in lower case.
 HostName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=253)]
 _Word = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")]
 
@@ -74,7 +74,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 def _no_directory(path: str) -> str:
     if Path(path).expanduser().is_dir():
-        raise ValueError("this is a directory, and a file is needed")
+        raise ValueError("this is a directory, but the setting needs a file")
     return path
 
 

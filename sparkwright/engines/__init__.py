@@ -14,7 +14,7 @@ ENGINES = {
     "sglang": "sparkwright.engines.sglang.engine",
 }
 
-#: The engine of a service that names neither recipe nor image.
+#: The engine of a service without recipe and image.
 DEFAULT = "vllm"
 
 
@@ -66,7 +66,7 @@ def log_patterns(kind: str) -> dict[str, str]:
 
 
 def template_marks() -> frozenset[str]:
-    """Texts that engines search a model's chat template for."""
+    """Texts to search for in a model's chat template."""
     return frozenset(mark for name in ENGINES for mark in engine(name).template_marks())
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from sparkwright.host.lib.records import dataclass
 
-#: Paths, addresses, Python modules, structures in text, a shell's variables: no word, no number.
+#: Values that are not words or numbers: paths, addresses, Python modules, structures in text and
+#: shell variables.
 _PLACE = re.compile(r"(?s)\s*[~{\[].*|.*[/\\$`].*|\s*[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\s*(:.*)?")
 
 
-#: Name, value, and the reason for leaving it out.
+#: Name and value of a part, and the reason for leaving the part out.
 LeftOut = tuple[str, Any, str]
 
 
@@ -22,9 +23,9 @@ class Allowlist:
 
     Attributes:
         listed: the names, by ``arguments`` and ``env``; also ``=name=value``.
-        texts: names whose values are any text; the values of other names are words and numbers.
-        refused: name, or ``=name=value`` -> reason of its refusal; ``=PLACE`` is for values that
-            are neither words nor numbers, ``=OTHER`` for unlisted names.
+        texts: names with any text as value; the values of other names are words and numbers.
+        refused: name, or ``=name=value`` -> reason of its refusal; ``=PLACE`` is for values other
+            than words and numbers, ``=OTHER`` for unlisted names.
     """
 
     listed: Mapping[str, Collection[str]]
@@ -34,8 +35,8 @@ class Allowlist:
     def kept(
         self, kind: str, name: str, value: Any, allowed: Collection[str], left_out: list[LeftOut]
     ) -> Any:
-        """Return the value without its parts that such a recipe may not set; ``...`` if nothing is
-        left.
+        """Return the value without the parts that a third party's recipe may not set; ``...`` if
+        nothing is left.
 
         Args:
             kind: key of ``listed``.

@@ -21,7 +21,7 @@ from sparkwright.findings.finding import Severity
 from sparkwright.findings.user_error import Fault, suggest
 from sparkwright.text.shipped_yaml import beside, read
 
-if TYPE_CHECKING:  # commands that ask hosts load no catalog
+if TYPE_CHECKING:  # commands that query hosts must not load the catalog
     from sparkwright.catalog.data import ArgumentValue
 
 #: Texts of the checks on arguments, for any engine.
@@ -30,7 +30,7 @@ _IDS = (
     "unknown-argument", "argument-type", "argument-choice", "argument-range", "argument-twice",
     "unknown-name", "speculative-key", "removed-variable", "misspelt-variable", "engine-format",
 )  # fmt: skip
-#: Checks that may be mistaken where the version has no table of its own.
+#: Checks that may be wrong for a version without a table.
 _UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-key")
 #: Names that engines accept in any case.
 _ANY_CASE = ("attention_backend", "speculative_algorithm")
@@ -46,7 +46,7 @@ class Parser:
         tables: arguments by version.
         spellings: argument, by its name in rules -> other facts that set it, each with its
             equivalent values; without values, the value itself.
-        plugins: argument that names a parser -> the argument whose file may provide it.
+        plugins: argument that names a parser -> argument with a file that may provide the parser.
     """
 
     def __init__(self, title: str, folder: Path, data: Mapping[str, Any]) -> None:
@@ -83,11 +83,11 @@ class Parser:
         """Arguments that are settings of the service."""
         for argument in arguments:
             if setting := self.own_setting(argument):
-                reason = "this is a setting of its own, not an argument"
+                reason = "this is a setting of the service, not an argument"
                 yield argument, reason, f"write {setting}"
 
     def judgement(self, id_: str) -> Judgement[Any]:
-        """The check of a service's arguments and variables, under an id of the engine's."""
+        """The check of a service's arguments and variables, with this id of the engine."""
 
         def judge(context: Any) -> Iterator[Symptom]:
             form = context.body.format
@@ -120,7 +120,7 @@ class Parser:
         environment: Mapping[str, str],
         also: Mapping[str, Collection[str]],
     ) -> Iterator[Symptom]:
-        """Return everything that a version does not accept.
+        """Return the arguments and variables that a version does not accept.
 
         Args:
             version: None if no card gives it; then arguments are not checked.
@@ -259,7 +259,7 @@ def mapping(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-#: Text that begins as a mapping does, and not as a template.
+#: Text that begins like a mapping, not like a template.
 _MAPPING = re.compile(r"\s*\{\s*[\"'}]")
 
 

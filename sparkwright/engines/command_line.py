@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sparkwright.engines.tables import release
 
-if TYPE_CHECKING:  # commands that ask hosts load no catalog
+if TYPE_CHECKING:  # commands that query hosts must not load the catalog
     from sparkwright.catalog.data import ArgumentValue
     from sparkwright.engines.engine import Launch
 
@@ -36,7 +36,7 @@ def read_words(arguments: Sequence[str]) -> dict[str, list[str]]:
 
 
 def split(text: str) -> list[str]:
-    """Split a text as a shell does; split an endless or unfinished text at blanks."""
+    """Split a text as a shell does; split a very long or unfinished text at blanks."""
     try:
         return shlex.split(text) if len(text) < 20_000 else text.split()
     except ValueError:
@@ -68,7 +68,7 @@ def has_media_list(version: str | None, first: tuple[int, int, int]) -> bool:
 
 
 def media_words(launch: Launch, first: tuple[int, int, int]) -> list[str]:
-    """Hosts whose media an engine fetches; none if the version lacks the list."""
+    """Hosts from which an engine fetches media; none if the version lacks the list."""
     if not has_media_list(launch.version, first):
         return []
     return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]

@@ -22,7 +22,7 @@ _FORMATS = {"auto-round": "autoround", "modelopt_fp4": "modelopt"}
 
 @dataclass(frozen=True)
 class Gpu:
-    """A host's GPU, as far as its settings name it before the host is asked.
+    """A host's GPU, as far as its settings name it before the host is queried.
 
     Attributes:
         cap: compute capability.
@@ -56,7 +56,7 @@ class Derivation:
     Attributes:
         arguments: argument -> the file or the recipe that gives its value.
         facts: all other facts, for the user.
-        choice: choice of GGUF files, as ``ModelReference`` has it.
+        choice: choice of GGUF files, as in ``ModelReference``.
     """
 
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Subject:
-    """A service whose model has no recipe in the catalog.
+    """A service of a model without a recipe in the catalog.
 
     Attributes:
         where: file and key of the service, for messages.
@@ -111,22 +111,22 @@ class Subject:
 
     @property
     def config(self) -> str:
-        """The file with the model's configuration, as messages name it."""
+        """Name of the model's configuration file in messages."""
         header = self.facts.gguf
         return self.from_file(header.file if header else "config.json")
 
     @property
     def advised(self) -> str:
-        """The file with the sampling that the model's authors advise, by its name in messages."""
+        """Name in messages of the file with the sampling that the model's authors advise."""
         return self.config if self.facts.gguf else self.from_file("generation_config.json")
 
     def from_file(self, name: str) -> str:
-        """A file of the repository, as messages name it."""
+        """Name of a file of the repository in messages."""
         return f"{name} of {self.repository}@{self.resolved.commit[:7]}"
 
     @cached_property
     def tag(self) -> str:
-        """The image's tag that the service runs."""
+        """Tag of the service's image."""
         own = self.settings.image_tag
         inherited = own if own in self.image.tags else None
         return self.service.image_tag or inherited or self.image.newest_tag

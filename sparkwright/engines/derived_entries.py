@@ -15,7 +15,7 @@ _TOOLS, _SWITCH, _THINKS = "tools", "enable_thinking", "<think>"
 
 
 def marks() -> tuple[str, ...]:
-    """Texts that a chat template is searched for."""
+    """Texts to search for in a chat template."""
     return (_TOOLS, _SWITCH, _THINKS)
 
 
@@ -116,7 +116,8 @@ def derived(
     arguments: Mapping[str, tuple[ArgumentValue, str]],
     facts: Iterable[DerivedFact],
 ) -> Derived:
-    """Return the service with its recipe; a model that always thinks gets time for it.
+    """Return the service with its recipe; a model that always thinks gets more tokens in the smoke
+    test.
 
     Args:
         arguments: value and origin of each.
@@ -134,7 +135,7 @@ def aliases_of(subject: Subject, model: Model) -> dict[str, Alias]:
     for advised in model.sampling if "temperature" in subject.facts.sampling else ():
         if (advised.mode, advised.use) == ("any", "any"):
             figures = advised.model_dump(include={"temperature", "top_p", "top_k"})
-            alias = Alias(title="as its authors advise", source=subject.advised, **figures)
+            alias = Alias(title="the authors' sampling", source=subject.advised, **figures)
             return {subject.repository: alias}
     return {}
 

@@ -1,7 +1,7 @@
 """The interface of an engine: all uses that sparkwright makes of the server in a container.
 
-An engine is a folder beside this file whose ``engine`` module has an ``ENGINE``, and a line in the
-table of this package.
+An engine is a folder beside this file with an ``ENGINE`` in its ``engine`` module, and a line in
+the table of this package.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparkwright.host.lib.nap import Nap
 from sparkwright.host.lib.records import dataclass, decode, field
 from sparkwright.text.shipped_yaml import beside
 
-if TYPE_CHECKING:  # commands that ask hosts load no catalog
+if TYPE_CHECKING:  # commands that query hosts must not load the catalog
     from sparkwright.catalog import ArgumentValue, Image, Model, Scalar, Variables
     from sparkwright.catalog.entries import KvOffload
     from sparkwright.engines.derivation import Advice, Derived, Subject
@@ -34,7 +34,7 @@ class Rank:
     """A rank of a service that the hosts of a cluster serve together.
 
     Attributes:
-        number: 0 is the head, which alone has the key, the proxy and clients.
+        number: the rank's number; 0 is the head, the only rank with key, proxy and clients.
         hosts, addresses: hosts and addresses of all ranks, in order.
         interface: network device that connects the ranks.
         shape: cabling of ConnectX-7, ``pair``, ``ring`` or ``switch``; None on a plain network.
@@ -57,7 +57,7 @@ class Rank:
 
     @property
     def address(self) -> str:
-        """This rank's address among the ranks."""
+        """Address of this rank for the other ranks."""
         return self.addresses[self.number]
 
 
@@ -70,15 +70,15 @@ class Launch:
     Attributes:
         model: path of the body in the container: the directory of its files, or the served GGUF
             file, the first part of a split file.
-        projector: path of the GGUF file that reads images for it; None without such a file.
+        projector: path of the GGUF file for image input; None without this file.
         host, port: the engine's address in the container.
-        socket: path of the Unix socket that it listens on instead; None for host and port.
+        socket: path of the Unix socket that replaces host and port; None without a socket.
         environment: the recipe's and the service's variables.
         media_domains: hosts from which the engine may fetch media of requests.
         version: the engine's version in the image's tag; None if no card gives it.
         variables: names of the variables of an image that is driven by variables; None for an image
             with arguments.
-        caches: the container's directory for boot caches; None without them.
+        caches: the container's directory for boot caches; None without boot caches.
     """
 
     model: str
@@ -157,14 +157,14 @@ class Routes:
 
 @dataclass(frozen=True)
 class Probes:
-    """Requests to an engine's server, and traces of it on a host; empty if there are none.
+    """Requests to an engine's server, and its traces on a host; empty without requests and traces.
 
     Attributes:
         version: route that answers with the version.
         tokenizer: route that answers with the tokens of a text.
-        tokenized: key of that text.
+        tokenized: key of the text in the request.
         key_probe: route that answers with 401 without the key, in every version.
-        context_errors: texts; each error about a prompt that is too long contains one text.
+        context_errors: texts; an error about a too long prompt contains one of them.
         compiled: folder of compiled graphs, below the directory of boot caches.
         kinds: kind of a model (``catalog.entries.Task``) -> route of its requests.
     """
@@ -184,9 +184,9 @@ class Limits:
 
     Attributes:
         context: tokens of one sequence; 0 if the engine decides by its memory.
-        sequences: number of requests that it serves at once.
-        share: part of a GPU's memory that it takes.
-        gpus: number of GPUs that it asks for.
+        sequences: number of requests that the engine serves at once.
+        share: part of a GPU's memory that the engine takes.
+        gpus: number of GPUs that the engine uses.
         tools: parser of tool calls, if the model may call tools.
         reasoning: whether reasoning is separate from the answer.
         speculative: settings of speculative decoding; None without it.
@@ -196,8 +196,8 @@ class Limits:
             its share of the memory decides.
         remote_code: whether code of the model's repository runs.
         head: address of the rank that gathers the other ranks.
-        pools: whether it gives vectors or scores instead of text; ``embeddings`` or ``rerank`` if
-            it gives only one of them.
+        pools: whether the model gives vectors or scores instead of text; ``embeddings`` or
+            ``rerank`` if it gives only vectors or only scores.
     """
 
     context: int | None = None
@@ -222,7 +222,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Configuration:
-    """A service's configuration, as its engine's checks judge it.
+    """Configuration of a service, for the checks of its engine.
 
     Attributes:
         version: the engine's version in the image's tag; None if no card gives it.
@@ -262,13 +262,13 @@ class Configuration:
 
     @cached_property
     def effective(self) -> Arguments:
-        """Arguments as written, else their defaults."""
+        """Arguments as written, or their defaults."""
         return {**self.defaults, **self.written}
 
     @cached_property
     def parts(self) -> Arguments:
-        """Arguments as written, else their defaults, with names such as
-        ``attention_config.backend`` for an argument of several values, which is a mapping or JSON.
+        """Arguments as written, or their defaults, with names such as ``attention_config.backend``
+        for an argument of several values, which is a mapping or JSON.
         """
         several = {key: mapping(value) for key, value in self.effective.items()}
         return {key: value for key, value in self.effective.items() if several[key] is None} | {
@@ -277,7 +277,7 @@ class Configuration:
 
     @cached_property
     def limits(self) -> Limits:
-        """Limits of the arguments as written, else of their defaults."""
+        """Limits of the arguments as written, or of their defaults."""
         return self.engine.limits(self.effective)
 
     def number(self, argument: str) -> float | None:
@@ -295,7 +295,7 @@ _ANSWERED: Mapping[bool | str, tuple[str, ...]] = {
 
 
 def from_data(file: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of an engine by its data: engine.yaml, and the files beside its module."""
+    """Fields of an engine from its data: engine.yaml, and the files beside its module."""
     named = ("caches", "parallel", "metrics", "graphs", "in_image")
     return {
         "routes": Routes.of(data["routes"]),
@@ -340,18 +340,18 @@ class Engine:
         in_image: paths of chat templates in its images, as patterns of fnmatch.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
         overhead_gib: memory in addition to weights and KV cache.
-        ram_gib: returns the GiB of the host's RAM that it may also fill; unified memory must have
-            room for it.
-        compiles: whether a first boot compiles kernels, in jobs whose number needs a limit.
+        ram_gib: returns the GiB of the host's RAM that the engine may also fill; unified memory
+            must have room for them.
+        compiles: whether a first boot compiles kernels, in parallel jobs that need a limit.
         parser: arguments and variables that it accepts, by version.
-        gpu_counts: arguments whose product is the number of GPUs that it asks for.
+        gpu_counts: arguments; their product is the number of GPUs that the engine uses.
         formats: formats of weights that it serves.
         healthcheck: whether its images have a health check for Docker, which queries a separate
             port.
         unproven: reason why the engine counts as unproven; empty once the real engine ran.
-        drafter: argument whose value is the drafter; empty if the drafter is part of another
-            argument's value.
-        one_name: whether it lists a model under only one name.
+        drafter: argument that names the drafter; empty if the drafter is part of another argument's
+            value.
+        one_name: whether the engine lists a model under only one name.
         name_mark: a character that no served name can have.
         media_list: returns whether a version fetches media only from the hosts of a list.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
@@ -362,15 +362,15 @@ class Engine:
             model's geometry is not known.
         command: returns command line and environment of a service's container.
         refused: yields variables of an image that the service's own settings set.
-        read_back: moves variables that stand for an argument to the arguments: of an image, the
-            arguments, the environment, and the origins of both.
+        read_back: moves variables that stand for an argument from the environment to the arguments;
+            takes an image, arguments, environment, and the origins of both.
         additions: returns arguments for adapters (paths by name), their largest rank (0 if unknown)
             and offload, in a version; none for unsupported features.
         rank_environment: returns the engine's own variables of a rank, beside the collective
             libraries' variables.
         rank_misuses: yields arguments with which the engine can't serve on several hosts.
-        seen_faults: yields faults in the command line of a container that runs, on unified memory
-            or not; their texts are with the causes.
+        seen_faults: yields faults in the command line of a running container, on unified memory or
+            not; causes.yaml has their texts.
         template_marks: returns texts of a chat template by which a derived service gets arguments.
         sleep: its sleep mode; None for an engine without sleep mode.
         derive: returns a recipe from a model's own files, or open questions about them.

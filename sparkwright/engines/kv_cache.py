@@ -1,4 +1,4 @@
-"""Size of a KV cache whose keys and values have one type."""
+"""Size of a KV cache with one type of keys and values."""
 
 from collections.abc import Mapping
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sparkwright.host.lib.records import dataclass, field
 
-if TYPE_CHECKING:  # commands that ask hosts load no catalog
+if TYPE_CHECKING:  # commands that query hosts must not load the catalog
     from sparkwright.catalog.data import ArgumentValue
 
 
@@ -65,7 +65,7 @@ def release(version: str) -> tuple[int, int, int]:
 
 
 class Tables:
-    """The tables of an engine: a folder with ``VERSION.json`` of each."""
+    """The tables of an engine: a folder with one ``VERSION.json`` per version."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,7 +83,8 @@ class Tables:
         return Table(**data)
 
     def nearest(self, version: str, listed: Collection[str] = ()) -> str:
-        """The version whose table applies: itself, else the next lower version, else the lowest.
+        """Version of the table that applies: the version itself, else the next lower version, else
+        the lowest.
 
         Args:
             listed: versions to choose from; default: versions with a table.

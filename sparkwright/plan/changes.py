@@ -56,7 +56,7 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
     result += [
         f"secret {name}"
         for name, path in service.tokens.items()
-        # A command that only looks runs no commands of secrets, and can't compare their output.
+        # Read-only commands do not run the commands of secrets, so the output can't be compared.
         if path in secrets and _key_differs(state.tokens.get(name), secrets[path], 0o400)
     ]
     rewritten = bool(result)
@@ -80,7 +80,7 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
         result.append("start")
     elif (
         rewritten
-        # A run was killed after it wrote and before it restarted.
+        # A run was killed after it wrote the files and before it restarted the service.
         or container.release != service.release
         or state.newest > timestamps.epoch(container.created)
     ):
@@ -138,8 +138,7 @@ def unmanaged_containers(services: Sequence[Service], observed: Observation) -> 
 
 
 def is_ours(listener: Listener, observed: Observation) -> bool:
-    """Return whether a listener is a proxy or in a container of any of our services, whatever its
-    port."""
+    """Return whether a listener is a proxy, or in a container of our services, on any port."""
     name = (listener.container or "").partition(" ")[0]
     # For a container with its own network, a process of Docker listens in its place.
     service = name.removeprefix("sparkwright-")

@@ -1,7 +1,7 @@
 """Rights of a service's container on its host, and the path of its API key.
 
-Neither ``docker inspect`` nor a command line shows the key: the host's 0600 file is mounted, and
-the last shell before the engine puts the key into the engine's environment.
+The key appears in no command line and not in ``docker inspect``: the host's 0600 file is mounted,
+and the last shell before the engine puts the key into the engine's environment.
 """
 
 import json
@@ -13,7 +13,7 @@ from sparkwright.host.lib.records import dataclass
 
 #: File with the API key in a container: one line, ``NAME=...``.
 SECRETS_MOUNT = "/run/secrets/engine.env"
-#: Processes and threads: some 500 are seen with an engine, its compilers and 20 cores.
+#: Processes and threads: some 500 were observed with an engine, its compilers and 20 cores.
 PIDS_LIMIT = 4096
 #: Default size of a private /dev/shm: the cards' own figure.
 SHM_GIB = 16.0
@@ -36,10 +36,11 @@ awk '(all += $2) > MOST {{print $3}}' | xargs -r rm -f; done) 2>/dev/null & """
 _LISTEN = f"""\
 rm -f {SOCKET_MOUNT}/http.sock; \
 (until chmod 0666 {SOCKET_MOUNT}/http.sock; do sleep 1; done) 2>/dev/null & """
-#: ``export "$key"`` evaluates nothing of the value. No file, no key, no start.
+#: ``export "$key"`` does not evaluate the value. Without the file, the container does not start.
 _START = f'IFS= read -r key <{SECRETS_MOUNT} && export "$key" && exec "$0" "$@"'
 #: An entry point with the key in its environment can put it on a command line, as the entry point
-#: of DFlash's image does. So it is given none, and finds a program first that reads the key.
+#: of DFlash's image does. So the entry point gets no key, and finds in its PATH a program that
+#: reads the key.
 _START_UNKNOWING = f"""\
 engine=$(command -v PROGRAM) && place=$(mktemp -d) &&
 printf '#!/bin/sh\\nIFS= read -r key <%s && export "$key" && exec %s "$@"\\n' \
@@ -55,7 +56,7 @@ class ContainerPlan:
     Attributes:
         strict: read-only root file system.
         cap_add: capabilities; all others are dropped.
-        writable: directories that it may write to if its root is read-only.
+        writable: directories that the container may write to if its root is read-only.
         pids_limit: largest number of its processes and threads.
         boot_caches: whether a directory of the host keeps the engine's compiled files.
         reasons: reasons for each extra permission, each as one line of ASCII for a comment.
@@ -93,7 +94,7 @@ def container_entrypoint(
     """Return the words of a container's entry point; its arguments follow.
 
     Args:
-        program: the engine's program, if the image's own entry point starts it.
+        program: the engine's program, if the image's own entry point starts the program.
         socket: whether the engine listens on its socket.
         offloaded: largest size of its KV cache on a disk, in bytes; 0 without one.
     """

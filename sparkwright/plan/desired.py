@@ -101,7 +101,7 @@ class Desired:
 
     @cached_property
     def models(self) -> tuple[DesiredModel, ...]:
-        """Every model of the host, each once."""
+        """Models of the host, without duplicates."""
         settings = self.plan.settings
         desired_models: dict[str, DesiredModel] = {}
         for model in self.plan.references.models:
@@ -116,7 +116,7 @@ class Desired:
 
     @cached_property
     def images(self) -> tuple[DesiredImage, ...]:
-        """Every image of the host, each once."""
+        """Images of the host, without duplicates."""
         desired_images: dict[str, DesiredImage] = {}
         for planned in self.plan.references.images:
             resolved = self.resolution.image(planned)
@@ -127,7 +127,7 @@ class Desired:
 
     @property
     def planned_services(self) -> Iterator[tuple[ServicePlan, Service]]:
-        """Each service in its decided and its rendered form."""
+        """Each service as planned and as rendered."""
         return zip(self.plan.services, self.services, strict=True)
 
     def _expected(self, repository: str) -> ExpectedContents:

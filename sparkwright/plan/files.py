@@ -70,18 +70,16 @@ class PlannedFile:
 
     @property
     def name(self) -> str:
-        """Name of the file in a release's folder: another content has another name."""
+        """Name of the file in a release's folder: different content gets a different name."""
         return f"{self.sha256[:16]}-{self.file.at.rpartition('/')[2]}"
 
     @property
     def text(self) -> str:
-        """Return the content as text; bytes that are not text survive as halves of surrogate
-        pairs.
-        """
+        """Return the content as text; bytes that are not text become lone surrogates."""
         return self.content.decode("utf-8", "surrogateescape")
 
 
-@cache  # once for all hosts
+@cache  # read once for all hosts
 def trial(text: str, messages: str, tools: bool) -> tuple[int, str]:
     """Line and reason of a template's mistake; an empty reason without a mistake.
 
@@ -99,6 +97,6 @@ def trial(text: str, messages: str, tools: bool) -> tuple[int, str]:
             capture_output=True, check=True, env={},
         )  # fmt: skip
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
-        return 0, "it can't be rendered within 5 seconds"
+        return 0, "the template can't be rendered within 5 seconds"
     line, reason = json.loads(done.stdout)
     return line, reason

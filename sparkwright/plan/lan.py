@@ -4,7 +4,7 @@ import socket
 from collections.abc import Mapping
 from ipaddress import ip_address
 
-#: Interfaces of Docker, of virtual machines and of VPNs: no way to other hosts' LAN.
+#: Interfaces of Docker, virtual machines and VPNs, which do not lead to the hosts' LAN.
 _VIRTUAL = (
     "lo", "docker", "br-", "veth", "virbr", "cni", "flannel", "tailscale", "wg", "tun", "zt",
 )  # fmt: skip
@@ -55,7 +55,7 @@ def _number(named: str) -> tuple[str, ...]:
     """Resolve a name or address to an IP address for other hosts, preferably IPv4."""
     try:
         infos = socket.getaddrinfo(named, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):  # a name that only hosts know
+    except (OSError, UnicodeError):  # the controller can't resolve the name
         return ()
     result = {str(info[4][0]) for info in infos if usable(str(info[4][0]))}
     return tuple(sorted(result, key=lambda item: (":" in item, item))[:1])

@@ -24,7 +24,8 @@ def steps_of(recipe: Recipe, image: Image, file: Path | None, host: str) -> Step
 
     Args:
         image: the base image.
-        file: the catalog's file that has the patches, beside which the files of its steps lie.
+        file: the catalog's file with the patches; the files of its steps are in or below its
+            folder.
 
     Raises:
         UserError: the base is a built image, no image can have the recipe's name, or a step's files
@@ -63,7 +64,7 @@ def _step(
         return {"promises": patch.promises.model_dump()}
     if patch.patch is None:
         return {"files": {each.at: kept(each.source, "files") for each in patch.files}}
-    from sparkwright.host.fetch.steps import parse  # 2.4 ms, only for services with patches
+    from sparkwright.host.fetch.steps import parse  # 2.4 ms, which only services with patches need
 
     name = kept(patch.patch, "patch")
     try:
@@ -78,7 +79,7 @@ def _step(
 
 def files_of(steps: Steps) -> Iterator[str]:
     """Paths of the image that surely have a file after the steps, as far as the steps name them."""
-    from sparkwright.host.fetch.steps import parse  # only for services with patches
+    from sparkwright.host.fetch.steps import parse  # only services with patches need it
 
     files = dict(steps.files)
     for step in json.loads(steps.text):

@@ -60,5 +60,6 @@ class RunKeys:
         return Secret(json.dumps(encode(PeerKeys(self.run, own_name, keys, tls))))
 
 
-#: Keys for callers without any: hosts then share nothing, and only their own Docker sends requests.
+#: Keys for callers without keys: hosts then share nothing, and only their own Docker sends
+#: requests.
 THIS_PROCESS = RunKeys(Secret(secrets.token_urlsafe(32)))

@@ -1,7 +1,7 @@
-"""Sources and receivers of downloads, so that the uplink carries everything once.
+"""Sources and receivers of downloads: the uplink carries each file once.
 
-A host that has a content, or the first host that fetches it, serves it to the others while it still
-arrives; beyond a few leeches, leeches serve further hosts.
+A host that has a content, or the first host that fetches it, serves it to the others while the
+download still runs; beyond a few leeches, leeches serve further hosts.
 """
 
 from collections.abc import Sequence

@@ -44,7 +44,7 @@ class ServicePlan:
         task: task of the body, from its catalog entry.
         file, projector: paths of the body's GGUF files in its repository; None for other formats.
         derived: values read from the model's own files, if no recipe sets them.
-        rank: its place among the hosts that serve it together; None for a service of one host.
+        rank: its rank in a cluster; None for a service of one host.
         files: files that its container reads beside image and weights; empty before they are read.
     """
 
@@ -81,7 +81,7 @@ class ServicePlan:
 
     @property
     def sleep(self) -> Sleep | None:
-        """Way in which its idle engine sleeps; None if its unit stops instead."""
+        """Sleep mode of its idle engine; None if its unit stops instead."""
         idle = self.settings.idle
         return engine(self.engine).sleep if idle and idle.do == "sleep" else None
 
@@ -109,8 +109,8 @@ class ServicePlan:
 
     @property
     def network(self) -> str:
-        """The network of its container: ``none`` (loopback only), a ``bridge`` of its own, or
-        the ``host``'s.
+        """The network of its container: ``none`` (loopback only), a separate ``bridge``, or the
+        network of the ``host``.
         """
         if self.rank is not None:
             return "host"
@@ -118,7 +118,7 @@ class ServicePlan:
 
     @property
     def bridge(self) -> str | None:
-        """The interface of its container's network: 15 letters, the kernel's limit."""
+        """The interface of its container's network: 15 characters, the kernel's limit."""
         if self.network != "bridge":
             return None
         return f"sw-{hashlib.sha256(self.name.encode()).hexdigest()[:12]}"
@@ -165,8 +165,8 @@ class HostPlan:
 
     Attributes:
         locked: whether its lock file exists.
-        gpu: the host's GPU, from its setting or its group; None if neither names it.
-        certificate: the user's own certificate; None without such a certificate.
+        gpu: the host's GPU, from its setting or its group; None if unknown.
+        certificate: the user's own certificate, if any.
         python_files: model's name in the catalog -> Python files of its commit; None while unknown.
         resolved: models by the key of their reference, as far as they are known.
     """
@@ -198,7 +198,8 @@ class HostPlan:
         return {group: (*its, NOBODY) if group in idle else its for group, its in result.items()}
 
     def counted(self, needs: Mapping[str, float]) -> tuple[str, ...]:
-        """Services whose needs add up: all services, but only the largest of each exclusive group.
+        """Services that need resources at the same time: the largest of each exclusive group, and
+        all others.
 
         Args:
             needs: need of each service.
@@ -218,7 +219,7 @@ class HostPlan:
 
     @property
     def page_images(self) -> tuple[ImageReference, ...]:
-        """The image of Open WebUI, if the address has it."""
+        """The image of Open WebUI, if the address includes Open WebUI."""
         page = self.settings.address and self.settings.address.open_webui
         if not page:
             return ()
@@ -348,7 +349,7 @@ def taken(
     """Conflicts of ports and served names between services of a host, or with its other parts.
 
     Args:
-        ssh_port: port of the controller's connection, as the user gives it.
+        ssh_port: port of the controller's connection in the user's settings.
     """
     for key, problem, remedy in _twice(plan.services, plan.settings, ssh_port):
         where = f"{origin(key.partition('.')[0])}: {key}"
@@ -369,14 +370,14 @@ def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Findin
 
 
 def _sleepless(service: ServicePlan, engine: Engine) -> Iterator[Fault]:
-    """Reasons why a service that must sleep can't."""
+    """Reasons why a service can't sleep, although its settings require it."""
     settings = service.settings
     if settings.idle is None or settings.idle.do != "sleep":
         return
     if engine.sleep is None:
         why = f"{engine.title} has no sleep mode"
     elif settings.exclusive != f"idle.{service.name}":
-        why = f"another service of group {settings.exclusive!r} may need all of the memory"
+        why = f"another service of group {settings.exclusive!r} may need all memory"
     else:
         return
     yield MESSAGES.fault("not-slept", f"{service.name}.idle.do", why=why)
@@ -450,7 +451,7 @@ def _planned(
         projector=models[recipe.body.model].projector,
         drafter=_model_reference(models[drafter.model], drafter.mount) if drafter else None,
         adapters={
-            # No entry of a catalog has a blank in its name.
+            # The blank makes the name unique: no entry of a catalog has a blank in its name.
             name: ModelReference(f"adapter {name}", item.model, item.revision, f"/adapters/{name}")
             for name, item in adapters.items()
         },
@@ -535,7 +536,7 @@ def _twice(
     services: Sequence[ServicePlan], settings: HostSettings, ssh_port: object
 ) -> Iterator[Fault]:
     users = {_SSH: "SSH", **({ssh_port: "SSH (ssh_port)"} if isinstance(ssh_port, int) else {})}
-    peers = "hosts that serve each other (peer_port)"
+    peers = "peer sharing (peer_port)"
     if settings.peer_sharing and (other := users.setdefault(settings.peer_port, peers)) != peers:
         port = settings.peer_port
         yield MESSAGES.fault("port-twice", "peer_port", port=port, role="", other=other)
@@ -546,8 +547,8 @@ def _twice(
         other = users.setdefault(port, user)
         if port > 65535:
             yield MESSAGES.fault("no-port", key, port=port, role=role)
-        # Two services of an exclusive group take turns; a sleeping service's proxy answers at its
-        # own port.
+        # Only one service of an exclusive group runs at a time; a sleeping service's proxy keeps
+        # its port.
         elif other != user and not (bare.get(other) and bare.get(other) == bare.get(user)):
             yield MESSAGES.fault("port-twice", key, port=port, role=role, other=other)
     names: dict[str, str] = {}

@@ -79,7 +79,7 @@ def problems(
     cluster = settings.clusters.get(name)
     if cluster is None:
         near = suggest(name, list(settings.clusters))
-        near = near if settings.clusters else f"define it: clusters.{name}.hosts (docs/clusters.md)"
+        near = near if settings.clusters else f"define clusters.{name}.hosts (docs/clusters.md)"
         yield MESSAGES.fault("no-cluster", "cluster", name=name, near=near)
         return
     if host not in cluster.hosts:
@@ -98,7 +98,7 @@ def problems(
 def _unfit(
     service: ServiceSettings, recipe: Recipe, image: Image, engine: Engine
 ) -> Iterator[Fault]:
-    """Faults of settings that no service of a cluster may have."""
+    """Settings that a service of a cluster must not have."""
     if image.variables is not None:
         yield MESSAGES.fault("own-entrypoint", "recipe", image=image.name, program=engine.program)
     if service.exclusive is not None:

@@ -58,8 +58,8 @@ def earlier(
 def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -> str | None:
     """Return why a service can't go back to a release with the present proxies; None if it can.
 
-    The plan, not the release, sets ports: a release that listens on the service's own port finds it
-    taken by the proxy, and a release that listens behind a proxy can't be reached without the
+    The plan, not the release, sets ports: a release that listens on the service's own port
+    conflicts with the proxy, and a release that listens behind a proxy can't be reached without the
     proxy.
 
     Args:
@@ -70,9 +70,9 @@ def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -
         return None
     made, plan = ("with", "none") if was else ("without", "one")
     return (
-        f"release {release} of {name} was made {made} a proxy before it, and the plan has {plan}: "
-        "nobody would reach it. Set proxy in inventory or group_data as it was then, "
-        "and deploy instead of going back"
+        f"release {release} of {name} was made {made} a proxy, and the plan has {plan}: clients "
+        "could not reach the service. Set proxy in inventory or group_data as for this release, "
+        "and deploy instead of a rollback"
     )
 
 
@@ -84,7 +84,7 @@ class Rollout:
         batches: hosts by batch.
         stopped: reason why no further host is switched; None without a failure.
         began: whether any host has been switched.
-        ended_at: end of the last switch in seconds; None before it.
+        ended_at: end of the last switch in seconds; None before the first switch.
         switched: switched host -> service -> its former release.
     """
 

@@ -1,4 +1,4 @@
-"""Rendered services: the decided service as it must run on its host."""
+"""Rendered services: each planned service as it must run on its host."""
 
 import hashlib
 from dataclasses import replace
@@ -86,18 +86,19 @@ def render_service(
 ) -> Service:
     """Render a service of a host. The same plan and resolution give the same service.
 
-    All ranks of a cluster's service have one release, and each rank its own part of it: the id
-    covers every rank's texts.
+    All ranks of a cluster's service have one release, with a part for each rank: the id covers
+    every rank's texts.
 
     Args:
-        others: whether other hosts serve it too, behind one address.
+        others: whether other hosts serve the service, too, behind one address.
     """
     rank = service.rank
     ranks = [replace(rank, number=number) for number in range(len(rank.hosts))] if rank else [None]
     contexts = [rendered_from(plan, replace(service, rank=each), resolution) for each in ranks]
     context = contexts[rank.number if rank else 0]
     unit, compose = template("serving/unit.service.j2"), template("serving/compose.yaml.j2")
-    # The release's name is in the compose file's label, so it is made from the files without it.
+    # The compose file's label has the release's name, so the name is made from the files without
+    # this label.
     nameless = [f"{compose.render(each, release='')}\0{unit.render(each)}" for each in contexts]
     release = hashlib.sha256("\0".join(nameless).encode()).hexdigest()[:12]
     home, settings = service_home(plan, service), plan.settings
@@ -179,7 +180,7 @@ def _gate(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Smoke
 
 
 def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> dict[str, Any]:
-    """Everything that a service's files are rendered from, as variables of their templates.
+    """Variables of the templates of a service's files.
 
     Among the values: ``entrypoint`` and ``command``, its words, with the API key's file at
     ``SECRETS_MOUNT``; ``weights``, pairs of a directory on the host and its path in the container;
@@ -193,7 +194,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
     room = int(offload.gib * GIB) if offload and offload.disk else 0
     rdma = rank is not None and rank.shape is not None
     if rdma:
-        # Memory that stays in place.
+        # RDMA needs memory that the kernel never moves.
         container = replace(container, cap_add=tuple(sorted({*container.cap_add, "IPC_LOCK"})))
     return {
         "service": service,

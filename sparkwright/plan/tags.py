@@ -20,7 +20,7 @@ def chosen_tag(
     own_key: str,
     origin: Callable[[str], str],
 ) -> tuple[str, str]:
-    """The tag, and the key that chose it. A host's tag applies to the images that have this tag."""
+    """The tag, and the key that sets the tag. A host's tag applies to images that have the tag."""
     if service.image_tag:
         return service.image_tag, own_key
     if settings.image_tag and (settings.image_tag in image.tags or not recipe.tag):
@@ -61,5 +61,5 @@ def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str
         and catalog.models[other.body.model].family == family
     )
     if not there:
-        return f"no recipe of {family} runs on it: {tag} in a recipe of your own catalog"
-    return f"recipe: {' or '.join(there)}, which {'runs' if len(there) == 1 else 'run'} on it"
+        return f"no recipe of {family} runs on this tag: name {tag} in a recipe of your own catalog"
+    return f"recipe: {' or '.join(there)}, which {'runs' if len(there) == 1 else 'run'} on this tag"

@@ -18,7 +18,7 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-#: Seconds of the processor, bytes of memory, and characters of the rendered conversation.
+#: Limits: seconds of CPU time, bytes of memory, and characters of the rendered conversation.
 SECONDS, _MEMORY, _CHARACTERS = 5, 512 << 20, 4 << 20
 
 
@@ -57,7 +57,7 @@ def _rendered(text: str, values: dict[str, Any]) -> str:
     for part in template.generate(values) if values["messages"] else ():
         written += part
         if len(written) > _CHARACTERS:
-            raise ValueError(f"it writes more than {_CHARACTERS} characters")
+            raise ValueError(f"the template writes more than {_CHARACTERS} characters")
     return written
 
 
@@ -72,11 +72,11 @@ def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
         # Some templates take each message as a list of parts, which their engine then gives them.
         if messages[-1]["content"] in _rendered(text, {**values, "messages": parts}):
             return 0, ""
-        return 0, "it does not write the user's message"
+        return 0, "the template does not write the user's message"
     except TemplateSyntaxError as error:
         return error.lineno, str(error.message)
     except MemoryError:
-        return 0, f"it takes more than {_MEMORY >> 20} MiB of memory"
+        return 0, f"the template takes more than {_MEMORY >> 20} MiB of memory"
     except Exception as error:  # a template may raise any exception
         # A template may refuse system messages: then try the conversation without one.
         if isinstance(error, _Refused) and messages and messages[0]["role"] == "system":

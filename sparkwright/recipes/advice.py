@@ -1,7 +1,7 @@
 """vLLM's own recipe of a repository, which takes precedence over the repository's files.
 
-It gives the start options of the engine's authors: parsers, kernels, variables. This host still
-sets its use of the host's resources, and the same code leaves out the same parts as an import.
+The recipe gives the start options of the engine's authors: parsers, kernels, variables. The host
+still decides the use of its resources, and the same parts are left out as in an import.
 """
 
 import datetime as dt
@@ -46,7 +46,7 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
                 if vllm_recipes.is_one(data) and any(_variants(data, repository)):
                     return ModelRecipe(source=text.source, data=_kept(data))
             except Unfit:
-                continue  # the guide of another model, or no recipe at all
+                continue  # a guide of another model, or not a recipe
     return None
 
 
@@ -92,7 +92,7 @@ def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
     name = next(_variants(recipe.data, subject.repository), None)
     if name is None:
         raise Unfit("variants", "no variant has these weights", "the lock differs")
-    # The advice's text is not read again, and no entry of the catalog gets its date.
+    # Later code uses only the source of this text.
     text = Text(recipe.source, "", recipe.source, dt.date.min)
     options = replace(_options(subject), variants=(name,))
     (foreign,) = vllm_recipes.read(text, recipe.data, options)
@@ -102,7 +102,9 @@ def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
     if foreign.container is not None:
         stock = _STOCK.fullmatch(foreign.container)
         if stock is None:
-            raise Unfit("docker_image", foreign.container, "its arguments are for that image")
+            raise Unfit(
+                "docker_image", foreign.container, "the recipe's arguments are for this image"
+            )
         least = max(least or "0", stock[1], key=tables.release)
     # The repository's files determine its needs, not the size of a datacentre's GPU.
     return replace(foreign, least_vllm=least, gpus=1, vram_gib=None)

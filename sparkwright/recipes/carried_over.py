@@ -25,7 +25,7 @@ def settled(
     foreign: Foreign, values: dict[str, Any], model: str, version: str | None,
     options: Options,
 ) -> dict[str, Any]:  # fmt: skip
-    """The recipe's arguments, with mappings as they were read.
+    """The recipe's arguments, with mappings unchanged.
 
     Args:
         model: the served repository.

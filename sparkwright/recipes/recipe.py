@@ -1,4 +1,4 @@
-"""A recipe of another project as its format's module read it, and findings on its keys."""
+"""A recipe of another project after its format's module has read it, and findings on its keys."""
 
 import datetime as dt
 import re
@@ -33,7 +33,7 @@ class Unfit(Exception):
         super().__init__(f"{observed}: {reason}")
 
     def finding(self, source: str) -> Finding:
-        """This error as a finding of a file."""
+        """Return this error as a finding of a file."""
         where = Subject(file=source, key=self.key or None)
         texts = {"reason": self.reason, "remedy": self.remedy}
         return Finding(REFUSED, Severity.ERROR, where, self.observed, **texts)
@@ -53,7 +53,7 @@ class Remarks:
     findings: list[Finding] = field(default_factory=list)
 
     def note(self, remark: str, key: str, observed: str, **facts: Any) -> None:
-        """Add a remark of texts.yaml, whose reason and remedy may name facts."""
+        """Add a remark of texts.yaml; its reason and remedy may name facts."""
         text = texts()["remarks"][remark]
         reason, remedy = text["reason"].format(**facts), text.get("remedy", "").format(**facts)
         name, needed = f"import-{text['kind']}", text.get("needed", False)
@@ -151,7 +151,7 @@ class Foreign:
     Attributes:
         name: name of the new recipe.
         longer_name: name with its folder's name, if another recipe has the short name.
-        title: one line in its own words.
+        title: the recipe's description in one line.
         model: the repository that its key names; the command line takes precedence.
         container: image reference; None for stock vLLM of ``least_vllm`` or newer.
         arguments: arguments of the command line, after ``vllm serve``.
@@ -160,7 +160,7 @@ class Foreign:
         may_be_one: whether one GPU is enough, although its defaults name two.
         vram_gib: its stated need, over all of its GPUs.
         context: tokens that the model was made for.
-        format: format of the weights, as the recipe names it.
+        format: the recipe's name of the weights' format.
         notes: further notes for a reader.
         mods: names of scripts that change its container.
     """

@@ -18,7 +18,7 @@ from sparkwright.recipes.recipe import Remarks
 #: Arguments that name the served model, of each engine.
 _MODELS = ("model", "model_path", "hf_repo")
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-#: Defaults of a service.
+#: Arguments that repeat a service's defaults.
 _USUAL = (("port", "8000"), ("host", "0.0.0.0"))
 _NUMBER = re.compile(r"-\d+(\.\d+)?")
 _INT, _FLOAT = re.compile(r"-?\d{1,18}", re.ASCII), re.compile(r"-?\d{0,18}\.\d{1,18}", re.ASCII)
@@ -32,7 +32,7 @@ def read_arguments(arguments: Sequence[str], version: str | None, remarks: Remar
     """
     parser = engine(remarks.engine).parser
     tables, left = parser.tables.known_to(version), list(arguments)
-    version = version if len(tables) == 1 else "any version that there is a table of"
+    version = version if len(tables) == 1 else "any version with a table"
     read = Arguments(parser, tables, version, remarks)
     while left:
         word = left.pop(0)
@@ -55,7 +55,7 @@ class Arguments:
         tables: tables of the engine's version, or of all versions.
         version: its text in messages.
         values: argument, with underscores -> value.
-        nested: arguments whose value is a mapping, set as a whole or key by key.
+        nested: arguments with a mapping as value, set as a whole or key by key.
         model: the positional argument, or ``--model``.
         served_names: values of ``--served-model-name``.
     """
@@ -109,13 +109,13 @@ class Arguments:
         negated: bool,
     ) -> None:  # fmt: skip
         key, shown, note = f"command {option}", " ".join([option, *given]), self.remarks.note
-        if {"$", "`"} & set("".join(given)):  # a shell would look it up, or run it
+        if {"$", "`"} & set("".join(given)):  # a shell would expand or run this value
             note("no-shell", key, f"{option} {' '.join(given)}")
         elif any(PLACEHOLDER.fullmatch(word) for word in given):
             note("no-value-for-it", key, f"{option} {given[0]}")
         elif name in _MODELS and given:
             self.model = given[0]
-        elif name == "hf_file" and given:  # names one file of the model
+        elif name == "hf_file" and given:  # this argument names one file of the model
             self.values[name] = given[0]
         elif name in ("served_model_name", "alias"):
             self.served_names = tuple(given if name != "alias" else ",".join(given).split(","))
@@ -174,7 +174,7 @@ def _is_option(word: str) -> bool:
 
 
 def _json(text: str) -> Any:
-    """JSON, also with doubled braces as in a template; else the text."""
+    """JSON, also with doubled braces as in a template; otherwise the text."""
     for each in (text, text.replace("{{", "{").replace("}}", "}")):
         with suppress(ValueError, RecursionError):
             return json.loads(each)

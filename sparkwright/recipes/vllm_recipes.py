@@ -13,12 +13,12 @@ from sparkwright.text.sizes import GIB
 #: recipe allows this for the hardware.
 _STRATEGY, _SPREAD = "single_node_tp", "multi_node_tp"
 _GRANTED = ("supported", "verified")
-#: Placeholders in its variables for each host's own network.
+#: Placeholders for each host's own network in a recipe's variables.
 _NETWORK = ("$IFACE_NAME", "$IB_IF", "$HEAD_IP")
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file has the keys of such a recipe."""
+    """Whether a file has the keys of a recipe of vLLM."""
     return isinstance(data.get("model"), dict) and isinstance(data.get("variants"), dict)
 
 
@@ -29,11 +29,11 @@ def read(text: Text, data: dict[str, Any], options: Options) -> Iterator[Foreign
         Unfit: the whole recipe is for another engine, or a requested variant does not exist.
     """
     if data.get("omni"):
-        raise Unfit("omni", "vLLM-Omni", "this tool serves text with vLLM")
+        raise Unfit("omni", "vLLM-Omni", "sparkwright serves only text with vLLM")
     variants = mapping(data, "variants")
     for name in options.variants:
         if name not in variants:
-            remedy = f"its variants: {', '.join(map(line, variants))}"
+            remedy = f"name one of its variants: {', '.join(map(line, variants))}"
             raise Unfit("variants", f"there is no variant {name!r}", remedy)
     for name in options.variants or variants:
         try:
@@ -65,7 +65,7 @@ def _variant(
     for variable in [name for name, value in variables.items() if value in _NETWORK]:
         remarks.note("network", f"env.{variable}", f"{variable}={variables.pop(variable)}")
     given += _features(data, variant, keys, remarks)
-    if strings(about, "tasks") == ["embedding"]:  # the page's task of every model that pools
+    if strings(about, "tasks") == ["embedding"]:  # the page gives every pooling model this task
         given = ["--runner", "pooling", *given]
     if container is None and model.get("nightly_required"):
         container = "vllm/vllm-openai:nightly"
@@ -96,7 +96,7 @@ def _variant(
         gpus=tp if isinstance(tp, int) and tp > 0 else 1,
         vram_gib=size * 1e9 / GIB if isinstance(size, int | float) else None,
         context=positive(model.get("context_length")),
-        notes=[f"vLLM's recipes {listed} {box} for it"],
+        notes=[f"vLLM's recipes {listed} {box} for this model"],
     )
 
 
@@ -104,14 +104,16 @@ def _refuse_other_hardware(variant: dict[str, Any], box: str, key: str) -> None:
     listed = strings(variant, "supported_hardware")
     if listed and box not in listed:
         observed = f"for {', '.join(map(line, listed))}"
-        raise Unfit(f"{key}.supported_hardware", observed, f"{box} is not among them")
+        raise Unfit(f"{key}.supported_hardware", observed, f"the recipe does not list {box}")
     brand = str(mapping(variant, "precision_hardware").get("brand") or "NVIDIA")
     if brand.lower() != "nvidia":
-        raise Unfit(f"{key}.precision_hardware", f"for {line(brand)}", "these are NVIDIA's GPUs")
+        raise Unfit(
+            f"{key}.precision_hardware", f"for {line(brand)}", "sparkwright serves on NVIDIA's GPUs"
+        )
 
 
 def _by_kind(data: dict[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
-    """The overrides of a level for the generation, else for the brand."""
+    """The overrides of a level for the generation, otherwise for the brand."""
     overrides = mapping(data, "hardware_overrides")
     return next((mapping(overrides, kind) for kind in kinds if overrides.get(kind)), {})
 

@@ -6,7 +6,7 @@ from typing import Any
 from sparkwright.documents import bounds, yaml_text
 from sparkwright.recipes.recipe import Unfit
 
-#: Bytes of a recipe; the largest real one has 40 KiB.
+#: Largest size of a recipe in bytes; the largest known recipe has 40 KiB.
 MOST_BYTES = 256 * 1024
 #: Values of a recipe; each alias counts with all of its content.
 MOST_VALUES = 20_000
@@ -25,8 +25,10 @@ def read_yaml(text: str) -> dict[str, Any]:
     try:
         data = yaml_text.load(text, MOST_VALUES)
     except bounds.Unusable as error:
-        remedy = f"in a copy that you import instead: {error.remedy}"
-        raise Unfit("", error.place(error.fault[:200]), "it can't be read", remedy) from None
+        remedy = f"import a corrected copy: {error.remedy}"
+        raise Unfit(
+            "", error.place(error.fault[:200]), "sparkwright can't read the file", remedy
+        ) from None
     if not isinstance(data, dict):
         raise Unfit("", "not a mapping of keys to values", "a recipe is a mapping")
     return {str(key): value for key, value in data.items()}
@@ -42,7 +44,7 @@ def mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise Unfit(key, f"{type(value).__name__}, not a mapping", "its keys are read by name")
+        raise Unfit(key, f"{type(value).__name__}, not a mapping", "this key must be a mapping")
     return {str(name): entry for name, entry in value.items()}
 
 

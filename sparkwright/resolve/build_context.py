@@ -1,6 +1,6 @@
 """The folder that an image is built from: fetched once on the controller, at a pinned commit.
 
-The hosts need neither git nor access to the repository; they get the files.
+The hosts get the files, without git and without access to the repository.
 """
 
 import base64

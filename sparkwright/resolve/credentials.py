@@ -38,7 +38,7 @@ def hub_token(source: secrets.Source | None) -> secrets.Secret | None:
     try:
         token = files.read(Path(source)).strip()
         if not _TOKEN.fullmatch(token):
-            raise bounds.Unusable("this is not a token", "")
+            raise bounds.Unusable("the file does not contain a token", "")
     except bounds.Unusable as error:
         where = f"hub_token_file: {source}"
         raise MESSAGES.refusal("no-token", where, problem=error.fault) from None

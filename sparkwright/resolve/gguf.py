@@ -21,9 +21,10 @@ _NUMBERS = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
 _STRING, _ARRAY = 8, 9
-#: Bytes of a header: a tokenizer with 262,144 tokens and its merges takes some 16 MiB.
+#: Largest size of a header in bytes: a tokenizer with 262,144 tokens and its merges takes some 16
+#: MiB.
 MOST_BYTES = 64 << 20
-#: Values, tensors, elements of a kept array, bytes of a name, and dimensions of a tensor.
+#: Limits: values, tensors, elements of a kept array, bytes of a name, and dimensions of a tensor.
 _MOST, _KEPT, _NAME, _DIMENSIONS = 1 << 16, 1 << 10, 1 << 10, 8
 _FIRST, _NEXT = 512 << 10, 8 << 20
 _LARGEST = 1 << 40
@@ -56,10 +57,10 @@ def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
     if text.take(4) != b"GGUF":
         raise fault("it is not a GGUF file")
     version = text.number("I")
-    if version & 0xFFFF == 0:  # the other byte order
+    if version & 0xFFFF == 0:  # the file has the other byte order
         text.order, version = ">", version >> 24
     if version not in (2, 3):
-        raise fault(f"GGUF version {version} is not known")
+        raise fault(f"GGUF version {version} is not supported")
     tensors, entries = text.count(_MOST), text.count(_MOST)
     values: dict[str, Value] = {}
     keys = set()
@@ -92,7 +93,7 @@ def _tensors(text: "_Text", count: int, alignment: object) -> dict[str, tuple[in
         if offset % alignment or not 0 <= result[name][1] <= room or numbers > _LARGEST:
             raise fault("a tensor lies outside of the file")
     if len(result) != count:
-        raise fault("two tensors have one name, or one place")
+        raise fault("two tensors have the same name or the same offset")
     return result
 
 
@@ -112,7 +113,7 @@ class _Text:
     def need(self, end: int) -> None:
         """Fetch every byte before ``end``."""
         if end > self.size:
-            raise fault("it is cut off, or claims more than it has")
+            raise fault("it is cut off, or its header claims more data")
         if end > MOST_BYTES:
             raise fault(f"its header has more than {MOST_BYTES >> 20} MiB")
         while end > (there := len(self._data)):
@@ -141,7 +142,7 @@ class _Text:
         """The next number, a count of following values."""
         result: int = self.number(letter)
         if result > most:
-            raise fault(f"it claims {result} entries, and {most} are allowed")
+            raise fault(f"it claims {result} entries, but at most {most} are allowed")
         return result
 
     def name(self) -> str:
@@ -155,7 +156,7 @@ class _Text:
         if kind == _STRING:
             return self.take(self.number("Q")).decode("utf-8", "replace")
         if kind != _ARRAY:
-            raise fault(f"a value has the kind {kind}, which is not known")
+            raise fault(f"a value has the unknown kind {kind}")
         kind, count = self.number("I"), self.number("Q")
         if letter := _NUMBERS.get(kind):
             return self.numbers(count, letter) or None

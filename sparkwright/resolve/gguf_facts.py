@@ -32,9 +32,9 @@ def facts_of_headers(
     Args:
         headers: headers of all parts of the file, the first part's first.
         file: path of the first part.
-        projector: path and size of the file that reads images; None and 0 without such a file.
+        projector: path and size of the file for image input; None and 0 without this file.
         marks: texts to search for in the chat template.
-        license: the hub's information on it.
+        license: the hub's information on the license.
 
     Raises:
         Unusable: the file is not a model, or its values contradict each other.
@@ -46,7 +46,7 @@ def facts_of_headers(
     own = {key.removeprefix(f"{name}."): value for key, value in values.items()}
     layers = kv_cache.whole(own, "block_count") or 0
     if not 0 < layers <= _MOST_LAYERS:
-        raise fault("it does not say how many blocks it has")
+        raise fault("its header lacks a valid number of blocks")
     heads = max(_by_layer(own, "attention.head_count", layers), default=0)
     kv_heads, windows = _kv_heads(own, heads, layers), _windows(own, str(name), layers)
     lengths = _lengths(own, heads)
@@ -62,7 +62,7 @@ def facts_of_headers(
         gguf = Gguf.model_validate(data)
     except ValidationError as error:
         keys = ", ".join(str(item["loc"][0]) for item in error.errors())
-        raise fault(f"its header makes no sense ({keys})") from None
+        raise fault(f"its header has invalid values ({keys})") from None
     sampling = {key: values.get(f"general.sampling.{given}") for key, given in _SAMPLING.items()}
     facts = model_facts.facts_of(
         {"model_type": name, "max_position_embeddings": gguf.context}, sampling,
@@ -80,7 +80,7 @@ def _by_layer(values: Mapping[str, Any], key: str, layers: int) -> list[int]:
     given = values.get(key, ())
     result = [given] * layers if not isinstance(given, tuple) else list(given)
     if len(result) not in (0, layers) or not all(_counts(item) for item in result):
-        raise fault("a list of its header does not go with its blocks")
+        raise fault("a list in its header does not match its number of blocks")
     return result
 
 
@@ -127,7 +127,7 @@ def _geometry(
     values: Mapping[str, Any], kv_heads: list[int], windows: list[int], lengths: Sequence[int]
 ) -> tuple[KvLayers, ...]:
     if "pooling_type" in values and not values.get("attention.causal", True):
-        return ()  # an encoder keeps nothing
+        return ()  # an encoder keeps no keys and values
     kinds = Counter(zip(kv_heads, windows, strict=False))
     result = []
     for (heads, window), layers in kinds.items():

@@ -17,14 +17,14 @@ _LABEL = re.compile(
 )  # fmt: skip
 #: Weights of full width: useful for making quantizations, half as fast for serving.
 _FULL = ("F32", "F16", "BF16")
-#: The first of the files that read images is used.
+#: Labels of projectors, the preferred label first.
 _PROJECTORS = ("F16", "BF16", "Q8_0", "F32")
 #: Largest size of a choice: ``12GiB``.
 _ROOM = re.compile(r"(\d{1,5}(?:\.\d)?)GiB")
 #: Tokens of context, with 16-bit keys and values, and GiB of the engine itself, for which a file is
 #: chosen: the remaining memory makes the context longer.
 TOKENS, OVERHEAD_GIB = 8192, 1.0
-#: Models that a message lists, and parts of one.
+#: Largest number of models in a message, and of parts of a model.
 _LISTED, _PARTS = 40, 1000
 #: Facts of a model with this projector, by its headers.
 Facts = tuple[ModelFacts, tuple[entries.KvLayers, ...]]
@@ -67,7 +67,7 @@ def choose(
     models, (file, _, named) = models_of(sizes), choice.partition(",")
     image = _projector(sizes) if not named else named if named != "none" else None
     if image is not None and image not in sizes:
-        raise _unclear(f"no file is {image}", models)
+        raise _unclear(f"the repository has no file {image}", models)
     room = _ROOM.fullmatch(choice)
     left = cache = math.inf
     if room:
@@ -122,7 +122,9 @@ def is_chosen(file: str | None, choice: str) -> bool:
 def _named(models: list[GgufModel], choice: str) -> GgufModel:
     """The model of a quantization or a path."""
     if not choice:
-        raise _unclear("its GPU's memory, by which a GGUF file is chosen, is unknown", models)
+        raise _unclear(
+            "the GPU's memory is unknown, so sparkwright can't choose a GGUF file", models
+        )
     label = choice.upper()
     result = (
         [model for model in models if model.parts[0] == choice]
@@ -132,19 +134,19 @@ def _named(models: list[GgufModel], choice: str) -> GgufModel:
     if len(result) == 1:
         return result[0]
     count = "more than one" if result else "no"
-    raise _unclear(f"{count} GGUF file is {choice}", result or models)
+    raise _unclear(f"{count} GGUF file matches {choice}", result or models)
 
 
 def _quantizations(models: list[GgufModel]) -> list[GgufModel]:
     """The quantizations of a model, the largest first; the unquantized model if there are none."""
     result = [model for model in models if model.label.rpartition("-")[2] not in _FULL] or models
     if len({model.family for model in result}) > 1:
-        raise _unclear("it has GGUF files of more than one model", models)
+        raise _unclear("the repository has GGUF files of more than one model", models)
     return result
 
 
 def _projector(sizes: Mapping[str, int]) -> str | None:
-    """The file that reads images, if any."""
+    """Path of the projector, the file for image input, if any."""
     paths = sorted(path for path in sizes if _served(path) and "mmproj" in path.lower())
     first = [
         path for label in _PROJECTORS for path in paths if label in _LABEL.findall(path.upper())
@@ -163,7 +165,7 @@ def _unclear(problem: str, models: list[GgufModel]) -> Unusable:
     more = f" and {len(titles) - _LISTED} more" if len(titles) > _LISTED else ""
     listed = ", ".join(titles[:_LISTED]) or "none"
     remedy = "name a quantization (org/name:Q4_K_M) or a file (org/name/file.gguf)"
-    return Unusable(f"{problem}; it has {listed}{more}", remedy)
+    return Unusable(f"{problem}; GGUF files: {listed}{more}", remedy)
 
 
 def _served(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Git repositories: the commit of a revision, asked over HTTP, and the git program within bounds.
+"""Git repositories: the commit of a revision, queried over HTTP, and the git program within bounds.
 
 No hook of a repository runs, no submodule is fetched, and a symbolic link is a file like any other.
 """
@@ -16,14 +16,14 @@ from urllib.parse import unquote, urlsplit
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.queries import Server, asking, basic
 
-#: Bytes of a repository's file that is written during a fetch: of its pack, above all.
+#: Bytes of a repository's file that is written during a fetch, mainly of its pack.
 MOST_BYTES = 300 * 1024**2
-#: Bytes of a repository's list of references: a list of 100,000 references has some 8 MiB.
+#: Largest list of a repository's references in bytes: 100,000 references take some 8 MiB.
 _MOST_REFERENCES = 16 << 20
-#: Bytes of git's own output.
+#: Largest size of git's output in bytes.
 _MOST_OUTPUT = 8 << 20
 _SECONDS = 180
-#: Overrides the user's own settings of git.
+#: Options that override the user's settings of git.
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -40,7 +40,7 @@ def resolve_commit(repository: str, revision: str, private: Sequence[str] = ()) 
     """The commit (40 hex digits) behind a branch, a tag or a commit, without a git program.
 
     The reference discovery of gitprotocol-http(5); both the smart and the dumb answer are read.
-    ``private`` lists servers in private networks to which it may redirect.
+    ``private`` lists servers in private networks to which the server may redirect.
 
     Raises:
         UserError: the repository can't be reached or has no such revision.
@@ -100,7 +100,7 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
         texts = [os.pread(file.fileno(), _MOST_OUTPUT, 0) for file in (output, errors)]
         text, error = (text.decode("utf-8", "replace") for text in texts)
         if len(texts[0]) == _MOST_OUTPUT or done.returncode not in (0, none):
-            lines = error.strip().splitlines() or [f"ended with {done.returncode}, without output"]
+            lines = error.strip().splitlines() or [f"exit code {done.returncode}, without output"]
             raise MESSAGES.refusal("failed-git", shown, error=lines[-1][:500])
     return text
 

@@ -42,7 +42,7 @@ class Lora(Data):
 
     Attributes:
         kind: its method in PEFT's terms; only ``LORA`` is served.
-        base: name of the model that it was made for; None without a name.
+        base: name of the model that the adapter was made for; None without a name.
         rank: the largest of its matrices; 0 without matrices in safetensors.
         hidden_size: size of its body's hidden states; None if its matrices do not show it.
     """
@@ -142,11 +142,11 @@ class ResolvedModel:
         commit: 40 hex digits.
         date: day of that commit, if the hub reports it.
         files: file by path.
-        kv: layers that keep keys and values, by the commit's own config.json.
+        kv: layers that keep keys and values, from the commit's config.json.
         facts: facts from its small files; None if they were not requested.
         recipe: recipe in a registry of vLLM's own recipes, if any.
         hidden_size: size of a token's hidden state, by its config.json.
-        lora: facts about it as an adapter; None for a repository of another kind.
+        lora: facts about an adapter; None for a repository of another kind.
     """
 
     repository: Annotated[str, Field(exclude=True)]
@@ -225,7 +225,7 @@ def resolve_model(
         UserError: has a remedy for 401, 403, 404 and for an unreachable hub; with ``marks`` also
             for an unusable file of the repository.
     """
-    from huggingface_hub import ModelInfo  # a locked run sends no request: 0.1 s
+    from huggingface_hub import ModelInfo  # a locked run sends no request, and saves 0.1 s
 
     where = f"model {repository}@{revision}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -259,7 +259,7 @@ def resolve_model(
 
         if marks is not None:
             return _with_facts(model, small, info, where, marks)
-        # Only checks depend on it.
+        # Only checks depend on the adapter and the cache.
         with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, bounds.Unusable):
             model = _measured(model, _loaded(small("config.json")))
             lora = lora_of(model.files, lambda name: _loaded(small(name)), piece)
@@ -357,7 +357,7 @@ def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
 
 
 def _meaning(answer: Answer, with_token: bool) -> str:
-    """The message for an answer that is an error."""
+    """The error message for an answer."""
     code, status = answer.headers.get("X-Error-Code", ""), answer.status
     if code == "GatedRepo" or status == 403:
         return "GatedRepo"

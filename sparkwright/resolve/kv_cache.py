@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.catalog.entries import KvLayers
 
-#: No model has more of any counted unit: third parties write these files.
+#: Limit of every count, since third parties write these files.
 MOST = 1 << 30
 
 

@@ -1,7 +1,7 @@
 """Tags resolved to digests, revisions to commits, and the lock with both.
 
-The lock is a file in the user's repository with a stable order, so that its diff shows the changes
-of the hosts. With a lock a run queries no registry or hub.
+The lock is a file in the user's repository. Its order is stable, so its diff shows the changes of
+the hosts. With a lock a run queries no registry or hub.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def known_bad(named: References, catalog: Catalog, resolution: Resolution) -> It
 def _image(
     image: ImageReference, credentials: str | None, private: tuple[str, ...]
 ) -> ResolvedImage:
-    """An image of a registry, or an image that is built over such an image."""
+    """An image of a registry, or an image that is built on an image of a registry."""
     pulled = image.pulled
     title, tag = f"image {pulled.pull_name}:{pulled.tag}", pulled.digest or pulled.tag
     query = (pulled.registry, pulled.repository, tag, credentials)
@@ -134,8 +134,9 @@ _HEAD = """\
 
 class Lock(Resolution):
     """All pins: images by ``host/path:tag``, models by ``repository@revision``, registries of
-    recipes (their commit) by address, files of repositories by ``repository@commit/path``; by
-    recipe with patches the images that the patches are made for, with their digests."""
+    recipes (their commit) by address, files of repositories by ``repository@commit/path``; for each
+    recipe with patches, the images that the patches are made for, with their digests.
+    """
 
     version: Literal[1] = 1
     registries: dict[str, Commit] | None = None
@@ -192,8 +193,8 @@ def from_resolution(
     """A lock of everything that the plans name; pins of ``kept`` take precedence over new pins.
 
     Args:
-        confirmed: recipes whose patches fit their images' present content. Other recipes keep their
-            images of ``kept``.
+        confirmed: recipes with patches that fit their images' present content. Other recipes keep
+            their images of ``kept``.
     """
     pins = kept or Lock(images={}, models={})
     references, models = _references(named)
@@ -224,7 +225,7 @@ def to_resolution(
         bases: whether patches for another image than the lock's are refused.
 
     Raises:
-        UserError: names everything that is not locked, and every such patch.
+        UserError: names everything that is not locked, and every patch for another image.
     """
     images, models = _references(named)
     pinned = {key: pin for key, model in models.items() if (pin := locked_model(lock, model))}
@@ -325,7 +326,7 @@ def with_contexts(named: Iterable[References], lock: Lock, cache: pathlib.Path) 
 
 
 def without_contexts(named: Iterable[References], lock: Lock) -> list[str]:
-    """Built images whose context the lock does not pin."""
+    """Built images without a pin of their context in the lock."""
     built = (name for name, image in _references(named)[0].items() if image.build)
     return sorted(name for name in built if name in lock.images and not lock.images[name].context)
 

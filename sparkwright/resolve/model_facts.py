@@ -22,7 +22,7 @@ _CONTEXT = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length",
     "max_seq_length", "seq_len", "max_target_positions",
 )  # fmt: skip
-#: Tasks of the hub (``pipeline_tag``) that are not of chat -> the catalog's.
+#: Tasks of the hub (``pipeline_tag``), except chat -> tasks of the catalog.
 _TASKS: dict[object, Task] = {
     "automatic-speech-recognition": "transcription", "text-to-speech": "speech",
     "text-to-image": "image", "text-ranking": "rerank", "feature-extraction": "embedding",
@@ -30,7 +30,7 @@ _TASKS: dict[object, Task] = {
 }  # fmt: skip
 #: Kinds of layers that keep a state instead of keys and values.
 _STATES = ("linear_attention", "mamba", "mamba2", "recurrent")
-#: Keys of configurations with such layers but without a list of them.
+#: Keys of configurations that have these layers but do not list them.
 _STATE_KEYS = ("full_attention_interval", "hybrid_override_pattern", "mamba_d_state")
 
 
@@ -38,9 +38,9 @@ class ModelFacts(Data):
     """Facts about a model, from the files of a commit.
 
     Attributes:
-        architecture: the class that serves it; None if config.json names none.
+        architecture: the class that serves the model; None if config.json names no class.
         task: kind of requests according to the hub; None for chat.
-        model_type: name by which transformers and vLLM know the family.
+        model_type: name of the family in transformers and vLLM.
         context: longest context in tokens.
         quantization: ``quant_method``; None for weights that are not quantized.
         dtype: type of weights that are not quantized.
@@ -97,9 +97,9 @@ def facts_of(
 
     Args:
         marks: texts to search for in the template.
-        template: chat_template.jinja, if any; else tokenizer_config.json's counts.
+        template: chat_template.jinja, if any; otherwise the template of tokenizer_config.json.
         hf_quant: whether there is a hf_quant_config.json, which ModelOpt writes.
-        license, task: the hub's information on it.
+        license, task: the hub's information on the model.
     """
     inner = config.get("text_config")
     text: Mapping[str, Any] = inner if isinstance(inner, dict) else config
@@ -134,7 +134,7 @@ def _method(value: object) -> str | None:
     if not isinstance(value, dict):
         return None
     method = value.get("quant_method")
-    # "intel/auto-round" is a name of its format too.
+    # "intel/auto-round" is another name of this format.
     return _word(method.rpartition("/")[2].lower()) if isinstance(method, str) else None
 
 

@@ -10,7 +10,7 @@ from sparkwright.findings.finding import Severity
 from sparkwright.resolve.hub import ResolvedModel
 
 _WEIGHTS = (".safetensors", ".gguf")
-#: Pickles and archives of pickles, compressed too; Python code, files that Python imports, and
+#: Pickles and archives of pickles, also compressed; Python code, files that Python imports, and
 #: programs.
 _RUNS_CODE = re.compile(
     r".*\.(bin|pt|pth|ckpt|pkl|pickle|joblib|dill|cloudpickle|nemo|mar|t7|keras|h5|hdf5|tar|"

@@ -36,14 +36,14 @@ MOST_BYTES = 8 << 20
 SECONDS, _STEP_SECONDS, _CONNECT_SECONDS = 180.0, 30.0, 5.0
 #: Number of addresses of one name that are tried.
 _ADDRESSES = 8
-#: Variables in which requests finds the certificates of a site's own authority.
+#: Variables that name the certificates of a site's CA, as for the library requests.
 _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 #: Addresses where clouds answer with a machine's credentials, beside the link-local addresses.
 _METADATA = ("fd00:ec2::254", "100.100.100.200")
 
 
 class PrivateAddress(Unusable):
-    """A server on the internet redirects to a private network without permission."""
+    """A server on the internet redirected to a private network without permission."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,14 @@ class Answer:
 class Server:
     """A server that the user named, and the servers of its redirects.
 
-    A server may not redirect closer to this machine than it is itself: not from the internet to the
-    LAN, not from the LAN to this machine, and never to link-local addresses, which give credentials
-    in clouds. Through a proxy, which resolves names itself, only addresses are checked.
+    A server must not redirect to a network closer to this machine than its own: not from the
+    internet to the LAN, not from the LAN to this machine, and never to link-local addresses, which
+    give credentials in clouds. Through a proxy, which resolves names itself, only addresses are
+    checked.
 
     Args:
-        private: patterns of names, addresses and networks of private networks to which it may
-            redirect.
+        private: patterns of names, addresses and networks of private networks to which the server
+            may redirect.
     """
 
     def __init__(self, endpoint: str, private: Sequence[str] = ()) -> None:
@@ -109,7 +110,7 @@ class Server:
         try:
             with opener.open(Request(url, headers=dict(headers)), timeout=_STEP_SECONDS) as answer:
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
-                    raise Unusable("it is compressed without a request", "take another one")
+                    raise Unusable("it is compressed, which was not requested", "take another one")
                 content = bounded.read(answer, most)
                 if answer.length:
                     raise OSError(f"the answer was cut off, {answer.length} bytes before its end")
@@ -157,7 +158,7 @@ class Server:
         elif depth > self._depth:
             if depth == 1 and any(_names(entry, host, ip) for entry in self._private):
                 return
-            problem = f"it leads to {host} ({ip}), an address that is not the internet's"
+            problem = f"it leads to {host} ({ip}), which is not an address of the internet"
             raise (PrivateAddress if depth == 1 else Unusable)(problem, "name another server")
 
 
@@ -184,7 +185,7 @@ def _depth(ip: str) -> int:
     """Return the depth of an address in the network: 0 for the internet, 3 for the link alone."""
     try:
         address = _address(ip)
-    except ValueError:  # a name, which a proxy resolves
+    except ValueError:  # the proxy resolves a name
         return 0
     if address.is_link_local or str(address) in _METADATA:
         return 3
@@ -207,10 +208,10 @@ def _names(entry: str, host: str, ip: str) -> bool:
         return False
 
 
-@cache  # reading them takes 15 ms, for every image and model
+@cache  # reading certificates takes 15 ms
 def _certificates(*authorities: str | None) -> ssl.SSLContext:
-    """The system's authorities and Mozilla's; only the authorities of REQUESTS_CA_BUNDLE if it is
-    set.
+    """The system's authorities and Mozilla's; only the authorities of REQUESTS_CA_BUNDLE if this
+    variable is set.
     """
     import ssl
 

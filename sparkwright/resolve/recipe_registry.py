@@ -1,7 +1,7 @@
 """Registries of recipes: one commit of a git repository, fetched bare and read by git alone.
 
 A foreign repository is never checked out: none of its hooks runs, no submodule is fetched, no
-filter (LFS) is asked, and a symbolic link in it is a file like any other, which is skipped.
+filter (LFS) runs, and a symbolic link in it is a file like any other, which is skipped.
 """
 
 import datetime as dt
@@ -20,7 +20,7 @@ from sparkwright.resolve.lock import Lock
 from sparkwright.resolve.messages import MESSAGES
 
 MOST_FILES = 20_000
-#: Bytes of a recipe.
+#: Largest size of a recipe in bytes.
 LARGEST_FILE = 256 * 1024
 
 
@@ -68,7 +68,7 @@ class Snapshot:
         return result
 
     def naming(self, text: str) -> list[str]:
-        """Paths of ``files`` whose text has these words."""
+        """Paths of ``files`` that contain these words."""
         pattern = ("--fixed-strings", "-e", text)
         result = self._git("grep", "-l", "-z", *pattern, self.commit, "--", none=1)
         named = {path.removeprefix(f"{self.commit}:") for path in result.split("\0")}
@@ -90,7 +90,7 @@ def snapshot(address: str, commit: str | None = None, cache: Path | None = None)
         cache: the controller's cache of fetched registries; default: the user's.
 
     Raises:
-        UserError: git can't fetch it, or the address is not allowed for git.
+        UserError: git can't fetch the commit, or the address is not allowed for git.
     """
     try:
         registry_address(address)
@@ -116,7 +116,7 @@ def snapshot(address: str, commit: str | None = None, cache: Path | None = None)
     fetched = run(path, "rev-parse", "--verify", "refs/registry/fetched^{commit}").strip()
     if not re.fullmatch(r"[0-9a-f]{40}", fetched) or commit not in (None, fetched):
         raise MESSAGES.refusal("another-commit", address, fetched=fetched, commit=commit)
-    # The commit is stored under its own name, so that a later fetch keeps it.
+    # The commit is stored under its own name, so a later fetch keeps the commit.
     run(path, "update-ref", f"refs/registry/{fetched}", fetched)
     return Snapshot(address, fetched, path)
 
@@ -125,7 +125,7 @@ def with_registries(addresses: Iterable[str], lock: Lock, *, upgrade: bool) -> L
     """The lock with a commit for each of these registries, and for no other.
 
     Args:
-        upgrade: whether to ask each registry for its newest commit, pinned or not.
+        upgrade: whether to query each registry for its newest commit, even if a commit is pinned.
 
     Raises:
         UserError: names every registry that can't be fetched.

@@ -67,7 +67,7 @@ class ImageReference:
         registry: ``http(s)://host[:port]`` that resolves digests.
         repository: path within the registry.
         pull_name: ``host[:port]/path``, without tag: the name for Docker.
-        digest: the catalog's pin of the tag; None to ask the registry.
+        digest: the catalog's pin of the tag; None to query the registry.
         key: file with the required public key of its signature, if any.
         build: source of an image that no registry has; the tag is then a git revision.
         steps: steps that derive an image from this image on the host.
@@ -95,12 +95,12 @@ class ModelReference:
     """A model's repository at a revision, and its path in the container.
 
     Attributes:
-        facts: whether it is served from its own files, whose facts are then required, too.
+        facts: whether the model is served from its own files; their facts are then required, too.
         code: ``org/name/path`` of files that run code and that a user has read.
         choice: served files of a GGUF repository: a quantization (``Q4_K_M``), the path of a file,
             or its largest size (``12GiB``), each with the repository's projector; or a path, a
             comma, and the projector's path or ``none``; empty for other formats.
-        gguf: whether to serve GGUF files of a repository that has others, too.
+        gguf: whether to serve the GGUF files of a repository with several formats.
     """
 
     name: str
@@ -129,7 +129,7 @@ class References:
 
     Attributes:
         hub_endpoint: hub that resolves its models.
-        registry_auth: source of the accounts of private registries; None for none.
+        registry_auth: source of the accounts of private registries, if any.
         private: names and addresses in private networks that registries and hubs may lead to.
         files: files of repositories, ``repository@commit/path`` -> their text.
     """

@@ -1,11 +1,10 @@
 """Resolution of a tag at a container registry: digest, platforms and bytes to pull.
 
-The module speaks the OCI distribution protocol
-(https://github.com/opencontainers/distribution-spec) with the anonymous token exchange that public
-registries require.
+The module uses the OCI distribution protocol (https://github.com/opencontainers/distribution-spec)
+with the anonymous token exchange that public registries require.
 
 cosign signs a small document (simple signing) that has the image's digest. The lock keeps document
-and signature, so that every later run verifies them again, without a registry.
+and signature, so every later run verifies both again, without a registry.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ from sparkwright.documents import bounds, json_text, text_files
 from sparkwright.resolve import messages, references
 from sparkwright.resolve.queries import Answer, Server, asking, basic
 
-#: Bytes of a document or a key.
+#: Largest size of a document or a key in bytes.
 LARGEST = 16 << 10
 _TYPE = "cosign container image signature"
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+=*$", max_length=2 * LARGEST)]
@@ -58,14 +57,14 @@ def verifier(file: str) -> Callable[[bytes, bytes], None]:
     """Return the check of a signature and its data by the public key of a file on the controller.
 
     Raises:
-        UserError: the file has no such key (ECDSA on P-256 or Ed25519, in PEM).
+        UserError: the file has no public key (ECDSA on P-256 or Ed25519, in PEM).
     """
-    from cryptography.exceptions import UnsupportedAlgorithm  # 40 ms, where a key is named
+    from cryptography.exceptions import UnsupportedAlgorithm  # 40 ms, only if a key is named
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    problem = "it holds no public key of ECDSA on P-256 or Ed25519, in PEM"
+    problem = "the file has no public key (ECDSA on P-256 or Ed25519, in PEM)"
     try:
         key = load_pem_public_key(text_files.read_bytes(Path(file), LARGEST))
         if isinstance(key, ed25519.Ed25519PublicKey):
@@ -87,7 +86,7 @@ _MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-#: Entries of an index: platforms, and an attestation of each.
+#: Largest number of an index's entries: platforms, and an attestation of each.
 _MOST_PLATFORMS = 100
 #: Largest number of an image's signatures to check, and the annotation in which cosign stores each.
 _MOST_SIGNATURES, _SIGNATURE = 32, "dev.cosignproject.cosign/signature"
@@ -161,15 +160,15 @@ def ask_registry(
     key: str | None = None,
     private: Sequence[str] = (),
 ) -> ResolvedImage:
-    """Ask a registry for a tag's or digest's platforms, and their sizes.
+    """Query a registry for a tag's or digest's platforms, and their sizes.
 
     Args:
         registry: ``http(s)://host[:port]``.
         credentials: ``user:password`` for a private image, which are sent to the registry's token
             service.
         title: the image in messages.
-        key: file with a public key, whose signature is required; None for no signature.
-        private: servers in private networks to which it may redirect.
+        key: file with the public key of the required signature; None without a signature.
+        private: servers in private networks to which the registry may redirect.
 
     Raises:
         UserError: the registry can't be reached, refuses, or has no such tag.
@@ -227,7 +226,7 @@ class _Repository:
         """A manifest or blob by its digest. Raises Unusable for other content."""
         content = self.ask(kind, digest).required().content
         if digest_of(content) != digest:
-            raise bounds.Unusable(f"{digest} is other content", "take another registry")
+            raise bounds.Unusable(f"the content does not match {digest}", "take another registry")
         return content
 
     def signatures(self, digest: str) -> Iterator[Signature]:
@@ -261,7 +260,7 @@ def _platforms(
     for child in children:
         platform = child.get("platform", {})
         if platform.get("os") != "linux":
-            continue  # attestations call themselves unknown/unknown
+            continue  # attestations have the platform unknown/unknown
         digest = str(child["digest"])
         if digest not in seen:
             content = session.exact("manifests", digest)

@@ -3,7 +3,7 @@
 The controller downloads the pinned wheels for the host's architecture with pip, unpacks them
 (nothing is executed) into one tree, and packs the tree as a deterministic tar.gz. The host unpacks
 it and puts the tree on sys.path; nothing is installed. One tree serves every Python version: both
-libraries use its stable interface.
+libraries use Python's stable interface.
 
 The bundle is named by the sha256 of the tar inside the gzip, which this version of sparkwright
 pins: equal wheels give the same name on every controller, with any zlib, and a bundle from
@@ -64,7 +64,8 @@ class Runtime:
 def pinned_runtime(arch: str, directory: Path) -> Runtime:
     """Return the path in a directory, and the digest, of the bundle that this version pins.
 
-    arch is as `uname -m` prints it. Raises RuntimeBundleError for an architecture without a bundle.
+    ``arch`` has the form of `uname -m`. Raises RuntimeBundleError for an architecture without a
+    bundle.
     """
     digest: str | None = json.loads(DIGESTS.read_text(encoding="utf-8")).get(arch)
     if digest is None:
@@ -96,7 +97,7 @@ def build_runtime(arch: str, cache_dir: Path) -> Runtime:
 def carried_runtime(arch: str, directory: Path) -> Runtime:
     """Return the bundle in a carried directory, if it is the pinned bundle.
 
-    Files beside it are not read: they may have been changed on the way.
+    Other files of the directory are not read: they may have been changed on the way.
     Raises RuntimeBundleError with a message for the user.
     """
     bundle = pinned_runtime(arch, directory)

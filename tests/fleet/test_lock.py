@@ -85,7 +85,7 @@ def test_two_hosts_with_one_lock_are_equal(converged: Site, lock: Path) -> None:
             machines.inside(DEPOT, ["systemctl", "start", unit])
     assert again.changed == set()
     assert unlocked.code == 2
-    assert "could not be asked: Connection refused" in unlocked.output
+    assert "could not be reached: Connection refused" in unlocked.output
 
 
 @pytest.mark.usefixtures("lock")

@@ -136,7 +136,7 @@ def given() -> dict[str, Any]:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_ON_A_COMMAND_LINE = "every user of this machine can read a password on a command line"
+_ON_A_COMMAND_LINE = "a password on a command line, which every user of this machine can read"
 _PROMPT = "--ssh-password-prompt asks for it, or reads it from standard input"
 _KEY = "leave the option out: pyinfra asks for the key's password, or ssh-agent keeps the key"
 #: Names of pyinfra's options that hold a secret -> the alternative.

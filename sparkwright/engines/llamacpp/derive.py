@@ -13,7 +13,7 @@ from sparkwright.text.sizes import GIB
 
 #: The shortest context that justifies layers in the GPU's memory.
 _LEAST_CONTEXT = 8192
-#: Tokens of a batch of a model that pools: a text must fit one.
+#: Tokens in a batch of a pooling model: a text must fit into a batch.
 _POOLED_BATCH = 2048
 _Argument = tuple[str, tuple[ArgumentValue, str]]
 
@@ -37,7 +37,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         memory_gib=110 if unified else round(8 + in_ram, 1),
         vram_gib=None if unified else pool or math.ceil(least * 10) / 10,
     )
-    title = f"{subject.repository}, by its file's own header"
+    title = f"{subject.repository}, derived from its file's header"
     recipe = derived_entries.recipe_of(subject, model, arguments, needs, title=title)
     return derived_entries.derived(
         subject, model, recipe, arguments, _facts(subject, model, in_ram)
@@ -62,7 +62,7 @@ def _pool_gib(subject: Subject) -> float | None:
 
 
 def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
-    """Each parser with its source."""
+    """Arguments, each with its origin."""
     pool, given = _pool_gib(subject), subject.service.arguments
     header, own = subject.facts.gguf, "sparkwright's default for one box"
     if header and header.pooling:
@@ -74,8 +74,8 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
     yield "parallel", (limits.AUTO_SLOTS, own)
     yield "kv_unified", (True, "all slots share one context")
     if pool is None:
-        return  # llama-server's --fit takes what the card has
-    # CPU and GPU of a Spark share one pool: nothing is gained by layers elsewhere.
+        return  # llama-server's --fit uses the card's free memory
+    # CPU and GPU of a Spark share one pool: layers on the CPU save no memory.
     unified = subject.gpu.unified
     placed = {"n_gpu_layers": "all"} if unified else dict(_placed(model, given, pool))
     where = "the card's memory" if placed == {"n_gpu_layers": "all"} else "the card's part"
@@ -84,7 +84,7 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
     if fits and fits == model.context:
         yield "ctx_size", (fits, subject.config)
     elif fits:
-        origin = f"the part that fits beside the weights, of {model.context} in {subject.config}"
+        origin = f"the longest that fits beside the weights; {subject.config} has {model.context}"
         yield "ctx_size", (fits, origin)
     elif model.context:
         yield "ctx_size", (min(model.context, _LEAST_CONTEXT), own)
@@ -93,7 +93,7 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
 def _placed(
     model: Model, given: dict[str, ArgumentValue | None], pool: float
 ) -> Iterator[tuple[str, ArgumentValue]]:
-    """Arguments that leave the excess to the CPU: experts of a mixture, else layers."""
+    """Arguments that leave the excess to the CPU: experts of a mixture, otherwise layers."""
     header, context = model.gguf, min(model.context or _LEAST_CONTEXT, _LEAST_CONTEXT)
     cache = (memory.kv_bytes(model, given, context) or 0) / GIB
     room = pool - memory.OVERHEAD_GIB - cache
@@ -124,11 +124,13 @@ def _facts(subject: Subject, model: Model, in_ram: float) -> Iterator[DerivedFac
     yield DerivedFact("quantization", header.quantization or "unnamed", config)
     yield DerivedFact("weights", f"{memory.weights_gib(model, {}) or 0:.1f} GiB", config)
     if in_ram > memory.WORTH_A_WORD:
-        origin = "what does not fit the card; the CPU computes with it"
+        origin = "weights that do not fit the card; the CPU computes with them"
         yield DerivedFact("in the host's memory", f"{in_ram:.1f} GiB of the weights", origin)
     yield DerivedFact("context", str(model.context or "-"), config)
     can = "vectors or scores" if header.pooling else ", ".join(("text", *model.capabilities))
     yield DerivedFact("can do", can, f"{config}, chat template")
     yield from derived_entries.facts_of_sampling(subject)
     if not subject.facts.chat_template and not header.pooling:
-        yield DerivedFact("chat template", "chatml", "llama-server's own: the file has none")
+        yield DerivedFact(
+            "chat template", "chatml", "llama-server's default: the file has no template"
+        )

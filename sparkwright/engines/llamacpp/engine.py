@@ -23,19 +23,17 @@ def command(launch: Launch) -> Command:
     # A path that ends in .sock is a Unix socket.
     arguments += ["--host", launch.socket or launch.host]
     arguments += [] if launch.socket else ["--port", str(launch.port)]
-    # Nothing is fetched at a start; the page and its tools are not served.
+    # llama-server downloads nothing at its start, and serves neither web page nor tools.
     arguments += ["--offline", "--no-ui", "--metrics"]
     for key, value in launch.arguments.items():
-        # A short name such as -ngl has one dash, so the long name is written, by the newest table
-        # for an image of an unknown build.
+        # Short names such as -ngl have one dash, so arguments get their long names; for an unknown
+        # build, the newest table has the names.
         arguments += argument_words(PARSER.spelling(key, launch.version or "b9999999"), value)
     return Command(arguments, {**environment, **launch.environment})
 
 
 def rank_misuses(_: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
-    """Refuses every service of several hosts: llama.cpp's ranks (RPC) have no key and no
-    encryption.
-    """
+    """Refuse every service of several hosts: llama.cpp's ranks (RPC) lack keys and encryption."""
     yield "cluster", "llama.cpp serves on one host", "leave cluster out"
 
 

@@ -41,7 +41,7 @@ def kv_bytes(
 
 
 def _cells(layer: KvLayers, arguments: Mapping[str, ArgumentValue | None], tokens: int) -> int:
-    """Tokens that a layer keeps: a window keeps each slot's tokens, and a step's (by
+    """Tokens that a layer keeps: a sliding window keeps the tokens of each slot and of one step (by
     src/llama-kv-cache-iswa.cpp of ggml-org/llama.cpp).
     """
     if not layer.window or arguments.get("swa_full"):

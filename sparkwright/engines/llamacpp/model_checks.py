@@ -1,4 +1,4 @@
-"""The model and its arguments: context, types of the KV cache, pooling, and its template."""
+"""Checks of a model and its arguments: context, types of the KV cache, pooling and template."""
 
 from collections.abc import Iterator
 

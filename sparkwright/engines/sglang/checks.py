@@ -8,7 +8,7 @@ from sparkwright.engines.sglang.data import DATA, PARSER, SAFE_SHARE
 from sparkwright.engines.tables import release
 from sparkwright.findings.check import Symptom, check
 
-#: The first version whose images are built by CUDA 13, with kernels of sm_121a.
+#: The first version with images that are built with CUDA 13, and have kernels of sm_121a.
 _ON_GB10 = (0, 5, 11)
 #: Algorithms that draft with a separate model, which must be mounted.
 _DRAFTERS = ("dflash", "dspark", "eagle3", "standalone")
@@ -63,7 +63,7 @@ def _drafts(context: Configuration) -> Iterator[Symptom]:
 
 
 def seen_faults(arguments: Mapping[str, str], unified: bool) -> Iterator[Symptom]:
-    """Faults in the command line of a container that runs."""
+    """Faults in the command line of a running container."""
     share = amount(arguments.get("mem_fraction_static"))
     if unified and share and share > SAFE_SHARE:
         yield Symptom("sglang-share-seen", share=share)

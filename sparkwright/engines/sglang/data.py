@@ -8,7 +8,7 @@ from sparkwright.text.shipped_yaml import beside
 
 DATA: dict[str, Any] = beside(__file__, "engine.yaml")
 PARSER = Parser("SGLang", Path(__file__).parent, DATA)
-#: Arguments whose product is the GPUs that SGLang asks for.
+#: Arguments; their product is the number of GPUs that SGLang uses.
 PARALLEL = ("tp_size", "pp_size", "dp_size")
 #: SGLang takes a share by the GPU's size if none is set: 0.83 to 0.90 (memory_hook.py).
 DEFAULT_SHARE = 0.88

@@ -39,7 +39,7 @@ def derive(subject: Subject, _: Advice) -> Derived:
         memory_gib=110 if gpu.unified else 14,
         vram_gib=None if gpu.unified else gpu.vram_gib or least,
     )
-    title = f"{subject.repository}, by its own files"
+    title = f"{subject.repository}, derived from its files"
     recipe = recipe_of(subject, model, arguments, needs, title=title, status="unproven")
     return derived(subject, model, recipe, arguments, _facts(subject, model))
 
@@ -56,12 +56,12 @@ def _arguments(subject: Subject, model: Model) -> Iterator[tuple[str, tuple[Argu
     whole, origin = kv_bytes(DATA["kv_bytes"], model, {}, context), subject.config
     room = ((pool or 0) * share - (model.size_gib or 0)) * GIB * 0.9
     if whole and 0 < room < whole:
-        origin = f"the part that fits beside the weights, of {context} in {subject.config}"
+        origin = f"the longest that fits beside the weights; {subject.config} has {context}"
         context = int(room / whole * context) // _STEP * _STEP
     yield "context_length", (context, origin)
     for name, capability in (("tool_call_parser", "tools"), ("reasoning_parser", "thinking")):
         if capability in model.capabilities:
-            yield name, ("auto", "SGLang picks the parser by the chat template")
+            yield name, ("auto", "SGLang chooses the parser by the chat template")
 
 
 def _facts(subject: Subject, model: Model) -> Iterator[DerivedFact]:

@@ -46,7 +46,7 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
 
 
 def _speculative(values: Mapping[str, Any]) -> Mapping[str, Scalar | None] | None:
-    """Settings by the names that the catalog's issues have."""
+    """Settings by their names in the catalog's issues."""
     if not values.get("speculative_algorithm"):
         return None
     return {
@@ -98,7 +98,7 @@ def rank_environment(rank: Rank) -> dict[str, str]:
 def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
     """Arguments with which the engine can't serve on several hosts."""
     if arguments.get("dp_size") not in (None, 1, "1"):
-        yield "dp_size", "replicas within a service of several hosts", "drop it"
+        yield "dp_size", "a service of several hosts can't have replicas", "drop it"
 
 
 ENGINE = Engine(

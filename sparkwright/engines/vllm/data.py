@@ -5,5 +5,5 @@ from typing import Any
 from sparkwright.text.shipped_yaml import beside
 
 DATA: dict[str, Any] = beside(__file__, "engine.yaml")
-#: Arguments whose product is the GPUs that vLLM asks for.
+#: Arguments; their product is the number of GPUs that vLLM uses.
 PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")

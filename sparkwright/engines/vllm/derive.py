@@ -25,7 +25,7 @@ ARGUMENT: Mapping[Kind, str] = {"tools": "tool_call_parser", "reasoning": "reaso
 
 
 def questions(subject: Subject, advice: Advice) -> Iterator[finding.Finding]:
-    """Everything that the user must answer before the service can be planned."""
+    """Questions that the user must answer before the service can be planned."""
     texts = Path(__file__).with_name("questions.yaml")
     return worded(texts, subject, advice, _open(subject, advice))
 
@@ -58,7 +58,7 @@ def _open(subject: Subject, advice: Advice) -> Iterator[check.Symptom]:
             yield check.Symptom("quantization", vllm=nearest(own), names=", ".join(names))
 
 
-#: Sequences at once: a household's clients, with room in the KV cache for long ones.
+#: Sequences at once: a household's clients, with room in the KV cache for long sequences.
 SEQUENCES = 16
 #: Seconds of a first boot for each GiB of weights, beyond the default for small models.
 _SECONDS_PER_GIB = 12
@@ -77,7 +77,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         model,
         arguments,
         _needs(subject, model),
-        title=f"{subject.repository}, by {recipe_and}its own files",
+        title=f"{subject.repository}, derived from {recipe_and}its files",
         source=f"{subject.config}; {advice.source}" if advice.source else subject.config,
         environment=dict(advice.environment),
         boot_seconds=max(900, round(memory.weights_gib(model) * _SECONDS_PER_GIB)),
@@ -88,8 +88,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
 
 
 def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
-    """Parser that the service names, else the parser of vLLM's recipe, else the parser of the
-    family.
+    """Parser of the service's arguments, of vLLM's recipe, or of the family, in this order.
 
     None if no parser is known, or this vLLM lacks it.
     """
@@ -128,7 +127,7 @@ _Argument = tuple[str, tuple[ArgumentValue, str]]
 def _arguments(
     subject: Subject, model: Model, parsers: Mapping[str, str | None], advice: Advice
 ) -> Iterator[_Argument]:
-    """Each parser with its source."""
+    """Arguments, each with its origin."""
     given, gpu = {**advice.arguments, **subject.service.arguments}, subject.gpu
     if gpu.unified:
         share = memory.spark_share(subject.settings, subject.catalog)
@@ -159,25 +158,28 @@ def _arguments(
 def _length(
     subject: Subject, model: Model, share: float, given: Mapping[str, ArgumentValue | None]
 ) -> tuple[ArgumentValue, str]:
-    """The model's own context, or the part of it that fits."""
+    """The model's own context, or the longest context that fits."""
     context, pool = model.context, memory.pool_gib(subject.gpu)
     if context is None:
-        return "auto", "replaced by the service's own"
+        return "auto", "replaced by the service's max_model_len"
     if pool is None:
-        return "auto", f"vLLM's auto: the part that fits the card, of {context} in {subject.config}"
+        return (
+            "auto",
+            f"vLLM's auto: the longest that fits the card; {subject.config} has {context}",
+        )
     fits = memory.fitting_context(model, context, share, given, pool)
     if fits is None and not model.kv:
-        return "auto", f"vLLM's auto, of {context}: {subject.config} lacks its KV cache's size"
+        return "auto", f"vLLM's auto, up to {context}: {subject.config} lacks the KV cache's size"
     if fits is None or fits == context:
         return context, subject.config
-    return fits, f"the part that fits beside the weights, of {context} in {subject.config}"
+    return fits, f"the longest that fits beside the weights; {subject.config} has {context}"
 
 
 def _needs(subject: Subject, model: Model) -> Needs:
     caps = (subject.gpu.cap,)
     if subject.gpu.unified:
         return Needs(compute_caps=caps, memory_gib=110)
-    # A named card is the size's base; otherwise the least need of the weights.
+    # The memory of the named card, otherwise the least memory that the weights need.
     least = memory.least_vram_gib(model, model.context or 8192, subject.service.arguments)
     return Needs(compute_caps=caps, memory_gib=14, vram_gib=memory.pool_gib(subject.gpu) or least)
 
@@ -202,7 +204,7 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     elif not facts.chat_template:
         yield DerivedFact("chat template", "the service's own", data.OWN)
     if "tools" not in model.capabilities and "<tool_call>" in facts.template:
-        why = "a parser of vLLM that is known for it; arguments.tool_call_parser names one"
+        why = "vLLM's parser for the model is unknown; set arguments.tool_call_parser"
         yield DerivedFact("tools", "not served", f"no parser: {why}")
 
 
@@ -215,6 +217,6 @@ def families() -> Mapping[str, Mapping[Kind, Mapping[str, str]]]:
 
 @cache
 def marks() -> tuple[str, ...]:
-    """Every text that a chat template is searched for."""
+    """Texts to search for in a chat template."""
     result = {mark for family in families().values() for kind in family.values() for mark in kind}
     return tuple(sorted({*result, SWITCH} - {""}))

@@ -31,7 +31,8 @@ from sparkwright.findings.user_error import Fault
 #: Variable -> folder below the directory of boot caches.
 CACHES: Mapping[str, str] = DATA["caches"]
 _EXECUTOR = "distributed_executor_backend"
-#: The address of an image that is driven by variables, unless its extra arguments change it.
+#: The address of an image that is driven by variables, unless its extra arguments change the
+#: address.
 _OWN = {"--host": "0.0.0.0", "--port": "8000"}
 #: The first version with a list of media domains.
 HAS_DOMAINS = (0, 11, 0)
@@ -145,7 +146,7 @@ def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Faul
     """Executors other than the executor for several hosts."""
     executor = arguments.get(_EXECUTOR)
     if executor not in (None, "mp"):
-        yield _EXECUTOR, f"{executor!r}: vLLM takes mp alone for several hosts", "drop it"
+        yield _EXECUTOR, f"{executor!r}: vLLM supports only mp for several hosts", "drop it"
 
 
 ENGINE = Engine(

@@ -1,4 +1,4 @@
-"""Variables of an image that is driven by them, read back into their arguments.
+"""Conversion of variables into arguments, for an image that is driven by variables.
 
 Rules, plan and endpoints use arguments. A variable of a site becomes an argument here; a variable
 that repeats a setting is refused.
@@ -20,7 +20,7 @@ def read_back(
 ) -> None:
     """Move variables that stand for an argument out of the environment.
 
-    The variable wins, as in the image's entry point.
+    The variable takes precedence, as in the image's entry point.
     """
     # An empty variable counts as not set, as in a shell.
     for argument, variable in names.arguments.items():
@@ -37,15 +37,15 @@ def read_back(
 
 
 def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Fault]:
-    """Variables whose effect plan, endpoints and rules would not show."""
+    """Variables with an effect that plan, endpoints and rules would not show."""
     for variable, remedy in (
-        (names.model, "leave it out: it is the recipe's body; another body has another recipe"),
-        (names.drafter, "leave it out: it is the recipe's drafter, which is fetched and mounted"),
+        (names.model, "leave the variable out: another body needs another recipe"),
+        (names.drafter, "leave the variable out: sparkwright mounts the recipe's drafter"),
         (names.served_name, f"served_names: [{environment.get(names.served_name)!r}]"),
         (names.extra_arguments, _remedy(environment.get(names.extra_arguments) or "")),
     ):
         if environment.get(variable) is not None:
-            yield variable, f"{variable} is made of the service's own settings", remedy
+            yield variable, f"sparkwright sets {variable} from the service's settings", remedy
 
 
 def _scalar(text: str) -> int | float | str:
@@ -68,4 +68,4 @@ def _remedy(extra: str) -> str:
         else:
             shown = repr(_scalar(values[0])) if len(values) == 1 else f"[{', '.join(values)}]"
             lines.append(f"arguments: {name}: {shown}")
-    return "; ".join(lines) or "arguments: for everything that vLLM takes"
+    return "; ".join(lines) or "write vLLM's arguments into arguments"

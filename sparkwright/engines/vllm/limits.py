@@ -50,5 +50,5 @@ def _blind(arguments: Mapping[str, Any]) -> str | None:
         return "language_model_only"
     limits = arguments.get("limit_mm_per_prompt")
     if isinstance(limits, dict) and limits.get("image") == 0:
-        return "limit_mm_per_prompt of no image"
+        return "limit_mm_per_prompt without images"
     return None

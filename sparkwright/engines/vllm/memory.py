@@ -14,7 +14,7 @@ from sparkwright.text.sizes import GIB
 #: The default of vLLM 0.20 to 0.33, for an image without a version on its card.
 DEFAULT_UTILIZATION = 0.92
 #: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the small
-#: side, so that a refused service would fail for certain.
+#: side, since a refused service must certainly fail.
 OVERHEAD_GIB = 2.0
 
 #: Bytes of a sequence's keys and values.
@@ -30,8 +30,8 @@ _STEP = 1024
 
 
 def pool_gib(gpu: derivation.Gpu) -> float | None:
-    """The memory that shares divide, of a card in whole GiB; None if unknown before the host is
-    observed.
+    """Memory that shares divide: a pool, or a card in whole GiB; None if unknown before
+    observation.
     """
     if gpu.unified:
         return gpus.LEAST_SPARK_GIB
@@ -41,7 +41,7 @@ def pool_gib(gpu: derivation.Gpu) -> float | None:
 def spark_share(settings: HostSettings, catalog: Catalog) -> float:
     """Memory share of a Spark for each service that does not state its own.
 
-    The share is the rest beside the system, sidecars and services that state their share.
+    The share is the rest after the system, sidecars and services that state their share.
     """
     shares = [_written(service, catalog) for service in settings.services.values()]
     taken, open_ones = sum(filter(None, shares)), shares.count(None)

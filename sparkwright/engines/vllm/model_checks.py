@@ -1,4 +1,4 @@
-"""The model and its arguments: quantization, architecture, context, parsers, and GPUs for it."""
+"""Checks of a model and its arguments: quantization, architecture, context, parsers and GPUs."""
 
 from collections.abc import Iterator
 
@@ -63,7 +63,7 @@ def _whole_prompts(context: Configuration) -> Iterator[Symptom]:
 
 
 def _parsers(context: Configuration) -> dict[str, list[str]]:
-    """The parsers of the model's family, by argument, the cards' first."""
+    """The parsers of the model's family by argument, the cards' parsers first."""
     families = (family for family in PARSERS if context.body.family.startswith(family))
     return PARSERS.get(next(families, ""), {})
 

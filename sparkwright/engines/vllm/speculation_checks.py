@@ -1,4 +1,4 @@
-"""Speculative decoding: the settings that vLLM checks late, or not at all."""
+"""Checks of settings of speculative decoding that vLLM checks late or never."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,8 +7,8 @@ from sparkwright.engines.engine import Configuration
 from sparkwright.engines.tables import release
 from sparkwright.findings.check import Symptom, check
 
-#: vLLM's own default of max_num_seqs and max_num_batched_tokens is not known: it depends on the
-#: GPU, so the cards want both set.
+#: vLLM's default of max_num_seqs and max_num_batched_tokens depends on the GPU and is not known, so
+#: the cards require both arguments.
 LIMITS = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
 #: Methods that draft with a separate model, which must be mounted.
 DRAFTERS = ("dflash", "draft_model", "dspark", "eagle", "eagle3", "medusa", "mlp_speculator")
@@ -17,9 +17,7 @@ ADAPTIVE_SINCE = (0, 28, 0)
 
 
 def reserves_for_every_sequence(vllm: str | None) -> bool:
-    """Return whether a version reserves draft slots for max_num_seqs; an unknown version counts
-    as doing so.
-    """
+    """Return whether a version reserves draft slots for max_num_seqs; an unknown version does."""
     return vllm is None or release(vllm) < ADAPTIVE_SINCE
 
 
@@ -29,12 +27,12 @@ def scheduled_token_budget(batched: int, seqs: int, tokens: int, vllm: str | Non
 
     vLLM calls it max_num_scheduled_tokens. Up to 0.27.0 vLLM reserves ``num_speculative_tokens -
     1`` slots for every sequence that may run: with 11 tokens, 256 sequences and 2048 batched tokens
-    it computes -512. From 0.28.0 on nothing is reserved, and only one sequence's
-    ``num_speculative_tokens`` must leave room for a token: the same settings start.
+    it computes -512. From 0.28.0 on vLLM reserves no slots, and only the ``num_speculative_tokens``
+    of one sequence must leave room for a token: the same settings start.
 
     Args:
         batched: max_num_batched_tokens; seqs: max_num_seqs; tokens: num_speculative_tokens.
-        vllm: the version; None if no card gives it; then the older, stricter rule applies.
+        vllm: the version; None if no card gives it: the older, stricter rule then applies.
 
     Source: VllmConfig._set_max_num_scheduled_tokens and
         SpeculativeConfig.max_num_new_slots_for_drafting in 0.23.0, 0.24.0, 0.26.0 to 0.30.0 and
@@ -67,7 +65,7 @@ def _limits(context: Configuration) -> Iterator[Symptom]:
 def _budget(context: Configuration) -> Iterator[Symptom]:
     tokens = _tokens(context)
     seqs, batched = (context.number(name) for name in LIMITS)
-    # Both draft in parallel.
+    # DFlash and DSpark draft in parallel.
     parallel = _settings(context).get("method") in ("dflash", "dspark")
     if not parallel or tokens is None or seqs is None or batched is None:
         return
@@ -92,7 +90,7 @@ def _config(context: Configuration) -> Iterator[Symptom]:
         yield Symptom("speculation-config", "many", tokens=tokens)
     method, mount = config.get("method"), context.drafter_mount
     model = config.get("model")
-    # A body with DSpark's draft module in it needs no other model.
+    # A body that contains DSpark's draft module needs no other model.
     drafts = method in DRAFTERS and (method, mount, model) != ("dspark", None, None)
     if drafts and mount is None:
         yield Symptom("speculation-config", "no-drafter", method=method)

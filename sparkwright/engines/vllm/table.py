@@ -20,7 +20,7 @@ def architectures() -> Mapping[str, set[str]]:
     """Version -> the model classes that it serves; a model's config.json names its class.
 
     The lists come from vLLM's own registry, read as text from its wheels (``.ci/vllm_table.py``).
-    The file has for each class the versions that serve it.
+    The file has the versions that serve each class.
     """
     result: defaultdict[str, set[str]] = defaultdict(set)
     path = TABLES.folder.with_name("architectures.json")

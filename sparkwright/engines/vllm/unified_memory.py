@@ -1,4 +1,4 @@
-"""Arguments with which a GB10, whose CPU and GPU share one pool, was observed to thrash or hang."""
+"""Arguments with which a GB10 was observed to thrash or hang: CPU and GPU share one pool."""
 
 from collections.abc import Iterator, Mapping
 
@@ -30,7 +30,7 @@ def _beyond(share: float | None, batch: float | None, case: str = "") -> Iterato
 
 
 def seen_faults(arguments: Mapping[str, str], unified: bool) -> Iterator[Symptom]:
-    """Faults in the command line of a container that runs."""
+    """Faults in the command line of a running container."""
     own = limits(arguments)
     if unified:
         share = amount(arguments.get("gpu_memory_utilization"))

@@ -357,7 +357,7 @@ def test_a_first_release_that_no_restart_fixes_is_not_waited_for(
     assert host.switch(first, lasting=lasting()).run() == "failed"
     (reason, *_) = host.journal()["reasons"]
     assert reason.startswith(f"a: health: it ended while starting: {CUDA}")
-    assert "(remedy: gpu_memory_utilization: 0.80, or half of max_model_len" in reason
+    assert "(remedy: set gpu_memory_utilization: 0.80, or halve max_model_len" in reason
 
 
 def test_an_unused_secret_is_removed_with_its_last_release(host: Host) -> None:

@@ -34,11 +34,11 @@ def test_a_file_without_a_private_key_is_refused(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage"
     garbage.write_bytes(bytes(range(256)) * 300)
     problems = {
-        f"{path}.pub": f"name the private one ('{path}' if that is its path)",
-        str(garbage): "name one (ssh-keygen makes it)",
-        str(tmp_path): "it must be a file of yours: chmod 600",
+        f"{path}.pub": f"name the private key (perhaps '{path}')",
+        str(garbage): "name a private key (ssh-keygen makes one)",
+        str(tmp_path): "the file must belong to you: chmod 600",
         f"{tmp_path}/none": "name an existing private key",
-        "a\0b": "it must be a file of yours",
+        "a\0b": "the file must belong to you",
     }
     for name, remedy in problems.items():
         result = fault(name)
@@ -53,7 +53,7 @@ def test_an_unreadable_key_is_reported(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Path, "open", denied)
     assert fault(str(tmp_path)) == (
         f"'{tmp_path}' can't be read: Permission denied",
-        "it must be a file of yours: chmod 600, or drop ssh_key to use your SSH agent and "
+        "the file must belong to you: chmod 600, or drop ssh_key to use your SSH agent and "
         "ssh_config",
     )
 

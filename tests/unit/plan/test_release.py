@@ -293,7 +293,7 @@ def test_a_step_reads_no_file_outside_of_its_catalog(
 @pytest.mark.parametrize("name", ["my..mine", "mine-", "a___b"])
 def test_a_name_that_no_image_can_have_is_refused_in_the_plan(folder: Path, name: str) -> None:
     patched = {"name": name, "patches": (Patch.model_validate(FIX),)}
-    with pytest.raises(UserError, match="not a name of an image"):
+    with pytest.raises(UserError, match="not a valid name of an image"):
         steps_of(PATCHED.model_copy(update=patched), IMAGE, folder / "recipe.yaml", "spark-1")
 
 

@@ -279,7 +279,7 @@ def test_each_choice_has_its_own_directory() -> None:
         ({"m-Q4_K_M.gguf": b"\x80\x04pickle"}, "m-Q4_K_M.gguf: it is not a GGUF file"),
         ({"m-Q4_K_M.gguf": gguf()[:300]}, "m-Q4_K_M.gguf: it is cut off"),
         ({"m-Q4_K_M.gguf": gguf({**MODEL, "general.type": "imatrix"})}, "it is not a model"),
-        ({"m.safetensors": b"x"}, "no GGUF file is Q4_K_M; it has none"),
+        ({"m.safetensors": b"x"}, "no GGUF file matches Q4_K_M; GGUF files: none"),
     ],
 )
 def test_an_unusable_file_causes_one_message(files: dict[str, bytes], problem: str) -> None:

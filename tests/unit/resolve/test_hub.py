@@ -62,7 +62,7 @@ def test_an_unreachable_hub_is_named() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        assert f"the hub {endpoint} could not be asked" in refusal(endpoint)
+        assert f"the hub {endpoint} could not be reached" in refusal(endpoint)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_a_signature_is_found_among_many_referrers(
     content[f"referrers/{digest}"] = json.dumps(
         {"manifests": [{"digest": name} for name in names[:20] * 500]}
     ).encode()
-    with pytest.raises(UserError, match="no signature of x"):
+    with pytest.raises(UserError, match="x/y:tag has no signature"):
         asked(content, public(key, tmp_path))
 
 
@@ -176,13 +176,13 @@ def test_an_image_without_the_right_signature_is_refused(
 ) -> None:
     pairs = WRONG[attack](key, ed25519.Ed25519PrivateKey.generate(), digest)
     Registry.sign(content, f"{digest.replace(':', '-')}.sig", *pairs)
-    with pytest.raises(UserError, match=r"no signature of x|does not answer with"):
+    with pytest.raises(UserError, match=r"has no signature|does not answer with"):
         asked(content, public(key, tmp_path))
 
 
 def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
     for other in (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP384R1())):
-        with pytest.raises(UserError, match="no public key of ECDSA"):
+        with pytest.raises(UserError, match="no public key"):
             verifier(public(other, tmp_path))
     with pytest.raises(UserError, match="can't be read"):
         verifier(str(tmp_path / "none"))
@@ -209,7 +209,7 @@ def test_a_host_without_a_key_uses_no_other_hosts_key(
     with listening(Registry, content=content, asked=[]) as port:
         image = ImageReference("x", "x/y:tag", f"http://127.0.0.1:{port}", "org/image", "x", "tag")
         images = replace(image, key=public(key, tmp_path)), image
-        with pytest.raises(UserError, match="no signature of x/y:tag"):
+        with pytest.raises(UserError, match="x/y:tag has no signature"):
             resolve([References((images[number],), (), "") for number in order], None)
 
 
@@ -240,7 +240,7 @@ def test_plan_refuses_a_lock_without_the_signature(key: Key, tmp_path: Path) -> 
 
     assert f"signed by {tmp_path}/cosign.pub" in planned(digest, right)
     for faults in ((_OTHER, right), (digest, None), (digest, right | {"signature": "AAAA"})):
-        assert f"no signature of {name} is by the key" in planned(*faults)
+        assert f"{name} has no signature by the key" in planned(*faults)
 
 
 def file(folder: Path, data: Any) -> str:
@@ -285,7 +285,7 @@ def test_an_account_opens_a_private_image(scheme: str) -> None:
     with listening(Private, scheme=scheme) as port:
         url = f"http://127.0.0.1:{port}"
         assert ask_registry(url, "me/image", "tag", "me:secret").platforms == {}
-        with pytest.raises(UserError, match="account of registry_auth_file has no right"):
+        with pytest.raises(UserError, match="account with access to this repository"):
             ask_registry(url, "me/image", "tag", "me:wrong")
         with pytest.raises(UserError, match="docker login"):
             ask_registry(url, "me/image", "tag")

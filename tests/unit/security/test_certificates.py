@@ -73,7 +73,7 @@ def test_only_the_owner_reads_the_cas_key() -> None:
 def test_a_key_that_other_users_may_read_is_refused(name: str) -> None:
     host_certificate(authority(NOW), "spark-1", NAMES, NOW)
     (CA_DIRECTORY / name).chmod(0o640)
-    with pytest.raises(UserError, match="others may read this private key"):
+    with pytest.raises(UserError, match="other users can read this private key"):
         host_certificate(authority(NOW), "spark-1", NAMES, NOW)
 
 
@@ -365,7 +365,7 @@ def test_a_valid_certificate_is_accepted(users: _Files) -> None:
          "tls.key: host.key is not the key of host.pem"),
         (lambda files: write_key(files.own, b"secret"), "tls.key: host.key has a passphrase"),
         (lambda files: Path("host.key").chmod(0o644),
-         "tls.key: others may read the private key host.key (mode 644): chmod 600 host.key"),
+         "tls.key: other users can read the private key host.key (mode 644): chmod 600 host.key"),
         (lambda files: Path("host.key").unlink(), "tls.key: host.key can't be read: No such file"),
         (lambda files: Path("host.pem").write_text("x"),
          "tls.certificate: host.pem holds no certificate in PEM"),

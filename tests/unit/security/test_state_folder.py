@@ -78,9 +78,9 @@ def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
     authority(NOW)
     os.chown(site / "api_key", NOBODY, -1)
     os.chown(site / "ca/ca.pem", NOBODY, -1)
-    with pytest.raises(UserError, match=r"the API key is another user's \(uid 65534\)\n.*chown"):
+    with pytest.raises(UserError, match=r"API key belongs to another user \(uid 65534\)\n.*chown"):
         api_key(".sparkwright/api_key", {})
-    with pytest.raises(UserError, match="this private key is another user's"):
+    with pytest.raises(UserError, match="this private key belongs to another user"):
         authority(NOW)
     os.chown(tmp_path, NOBODY, -1)
     assert api_key(".sparkwright/api_key", {})

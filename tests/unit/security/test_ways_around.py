@@ -66,7 +66,7 @@ def test_a_port_that_the_host_needs_is_refused(
 ) -> None:
     (problem,) = _problems(services={"s": {"recipe": RECIPE, **services}}, **data)
     assert message in problem.observed
-    assert problem.remedy.startswith("another port")
+    assert problem.remedy.startswith("set another port")
 
 
 def test_the_peers_port_is_free_without_sharing() -> None:

@@ -88,7 +88,7 @@ def test_an_endless_template_is_reported(here: Path, monkeypatch: pytest.MonkeyP
     assert trial.count("= 5,") == 1
     write(here / "trial.py", trial.replace("= 5,", "= 1,"))
     monkeypatch.setattr(files, "_TRIAL", here / "trial.py")
-    with pytest.raises(UserError, match="it can't be rendered within 5 seconds"):
+    with pytest.raises(UserError, match="the template can't be rendered within 5 seconds"):
         plan(ENDLESS)
 
 
@@ -199,7 +199,8 @@ def test_missing_secrets_are_reported() -> None:
     Path("open").write_text(TOKEN)
     Path("open").chmod(0o644)
     sources: list[tuple[dict[str, Any], str, list[bool]]] = [
-        ({"variable": "UNSET"}, "not set", [True]), ({"file": "open"}, "others may read", [True]),
+        ({"variable": "UNSET"}, "not set", [True]),
+        ({"file": "open"}, "other users can read", [True]),
         ({"file": "absent"}, "No such file", [True]),
         ({"command": ["true"]}, "prints nothing", []),
         ({"command": [TOKEN]}, "can't be started|not on this machine", [True]),

@@ -323,7 +323,7 @@ def test_a_recipe_on_an_unsuitable_tag_is_reported_with_its_location() -> None:
     assert problem.subject.place == "group_data/sparks.py: services.s.image_tag"
     assert "does not run on tag" in problem.observed
     # The user requested v1.2, so the remedy names its recipe.
-    assert problem.remedy == "recipe: qwen36-35b-a3b-heretic-omni-v1.2, which runs on it"
+    assert problem.remedy == "recipe: qwen36-35b-a3b-heretic-omni-v1.2, which runs on this tag"
 
 
 ADAPTER = {"name": "my-style", "model": "org/my-style"}

@@ -112,7 +112,9 @@ def test_the_management_interface_is_never_changed(came: str | None) -> None:
 @cases(
     "given",
     "message",
-    more=[({"shape": "ring", "hosts": tuple("abcde")}, "a ring has 3 to 4 hosts, and 5 are named")],
+    more=[
+        ({"shape": "ring", "hosts": tuple("abcde")}, "a ring has 3 to 4 hosts, but hosts names 5")
+    ],
 )
 def test_an_impossible_fabric_setting_is_refused(given: dict[str, object], message: str) -> None:
     whole = {"shape": "pair", "hosts": ("a", "b"), **given}

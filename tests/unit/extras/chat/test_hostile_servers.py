@@ -61,7 +61,7 @@ def test_a_key_that_other_users_can_read_is_not_used(site: Path, model: Model) -
     (site / ".sparkwright/api_key").chmod(0o644)
     done = chat(site, "--prompt", "x")
     assert done.exit_code == 2
-    assert "others may read the API key" in done.stderr
+    assert "other users can read the API key" in done.stderr
     assert model.seen == []
 
 

@@ -125,7 +125,7 @@ def test_mods_of_another_registry_become_files_and_patches(site: Path, registry:
         "fix",
         "parser",
         "--allow-remote-code",
-        "neither the source nor",
+        "no registry with this mod is named",
     ):
         assert text in without.output
     recipe = safe_load(made.read_text())
