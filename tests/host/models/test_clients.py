@@ -132,7 +132,7 @@ def _chats(ask: Any, chat: dict[str, Any]) -> None:
     assert ask(url, chat | {"stream": True}).body == b"".join([*TOKENS, *done])
     usage = {"stream": True, "stream_options": {"include_usage": True}}
     assert ask(url, chat | usage).body == b"".join([*TOKENS, OWN, *done])
-    own = {"id": "q", "role": "user", "parentId": None, "childrenIds": [], **MESSAGES[0]}
+    own = {"id": "q", "parentId": None, "childrenIds": list[str](), **MESSAGES[0]}
     page = {"stream": True, "session_id": "s", "parent_id": None, "id": "a", "user_message": own}
     stored = f"/api/v1/chats/{ask(url, chat | page).data['chat_id']}"
 

@@ -66,7 +66,7 @@ def address_of(
     door = f"{home}/door.sock"
     program = Proxy(MODELS, free_port(), (Replica("program", door, health=door),), "127.0.0.1")
     proxies = proxies_of(home, (), proxies=(program, *page), pools=pools, limited=("guest",))
-    proxies = replace(proxies, tls=ca and pem(ca))
+    proxies = replace(proxies, tls=pem(ca) if ca else None)
     keys = {"guest": Key(("small",), requests_minute=3)}
     document = Door("spark-9", models, f"{home}/usage.db", proxies.pools_socket, keys)
     (home / "models.json").write_text(json.dumps(encode(document)))
@@ -77,7 +77,7 @@ def address_of(
         number = str(made.fileno())
         command = [sys.executable, "-c", PROGRAM, number, str(ROOT), f"{home}/models.json"]
         process = subprocess.Popen(command, pass_fds=(made.fileno(),))
-        proxy.context = ca and trusting(ca)
+        proxy.context = trusting(ca) if ca else None
         try:
             proxy.write(named=NAMED)
             proxy.reload()
