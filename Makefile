@@ -82,7 +82,8 @@ test-faults: setup ## faults one by one, sharing, proxies and taking over, on th
 test-fuzz: setup ## 6,000 wrong inputs: inventories, group_data, catalogs, locks, command lines
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=fuzz tests/fuzz
 
-clients: .venv-clients/.ready ## try what `sparkwright endpoints` writes with its clients (550 MB more)
+# OPEN_WEBUI names the Python of a virtual environment with open-webui, which takes 3 GB.
+clients: .venv-clients/.ready ## try client files and the address with their clients (550 MB more); OPEN_WEBUI=PYTHON
 	.venv-clients/bin/python -m pytest -rs tests/unit/extras/endpoints/test_endpoint_clients.py tests/host/models/test_clients.py
 .venv-clients/.ready: constraints.txt constraints-dev.txt constraints-clients.txt
 	$(PYTHON) -m venv .venv-clients

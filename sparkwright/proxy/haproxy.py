@@ -246,11 +246,6 @@ class Proxies:
         return result
 
     @property
-    def names(self) -> bool:
-        """Whether HAProxy resolves any replica's name by DNS."""
-        return any(replica.dns for replica in self.replicas)
-
-    @property
     def replicas(self) -> list[Replica]:
         """Every server of all proxies, including servers of pools."""
         return [replica for _, replicas in self.backends for replica in replicas]

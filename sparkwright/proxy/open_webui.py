@@ -3,30 +3,47 @@
 from sparkwright.config import inventory, secrets
 from sparkwright.config.keys import Keys
 from sparkwright.config.settings import EVERY_ADDRESS
-from sparkwright.plan.plan import HostPlan
-from sparkwright.proxy import haproxy, pools
+from sparkwright.engines import engine
+from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.proxy import haproxy
+from sparkwright.proxy.pools import Everyone, Pools
 from sparkwright.resolve.lock import Resolution
 from sparkwright.tls.host_certificates import identity
 
+#: Open WebUI's pages send their own tools with every message, unless a model is set otherwise.
+WITHOUT_TOOLS = {"DEFAULT_MODEL_METADATA": '{"capabilities": {"builtin_tools": false}}'}
+
 
 def page_of(
-    plan: HostPlan, everyone: pools.Everyone, keys: Keys, resolution: Resolution, *, dry: bool
+    plan: HostPlan, pools: Pools, hosts: Everyone, keys: Keys, resolution: Resolution, *, dry: bool
 ) -> haproxy.Page | None:
-    """Open WebUI of a host, which uses the address's LAN name; None without Open WebUI."""
-    settings = plan.settings
-    page = settings.address and settings.address.open_webui
+    """Open WebUI of a host, which uses the address's LAN name; None without Open WebUI.
+
+    Args:
+        pools: pools of all hosts. If one of their services refuses tools, pages send none.
+        hosts: data of every host of the inventory.
+    """
+    address, own = plan.settings.address, hosts[plan.host]
+    page = address and address.open_webui
     images = [image for image in plan.page_images if image.name in resolution.images]
-    if not (settings.address and page and images):
+    if not (address and page and images):
         return None
-    bind, own = settings.address.bind, everyone[plan.host]
-    name = inventory.lan_address(plan.host, own) if bind in EVERY_ADDRESS else bind
-    place = haproxy.endpoint(name, settings.address.port)
+    name = inventory.lan_address(plan.host, own) if address.bind in EVERY_ADDRESS else address.bind
+    place = haproxy.endpoint(name, address.port)
     verified = identity(plan.host, plan.tls, dry=dry)
+    services = [service for pool in pools for service in pool.services.values()]
     key, *_ = keys.clients.get(page.key) or (secrets.Secret(""),)
     return haproxy.Page(
         resolution.image(images[0]).local_name(images[0]),
         f"{'https' if verified else 'http'}://{place}/v1",
         {"OPENAI_API_KEY": key, "WEBUI_SECRET_KEY": keys.page},
         verified.ca if verified else None,
-        page.environment,
+        page.environment if all(map(_takes_tools, services)) else WITHOUT_TOOLS | page.environment,
     )
+
+
+def _takes_tools(service: ServicePlan) -> bool:
+    """Whether a service answers chats with tools, or no chats at all."""
+    program, arguments = engine(service.engine), dict(service.arguments)
+    chats = "chat" in program.kinds(arguments, service.task)
+    return not chats or program.limits(arguments).tools is not None

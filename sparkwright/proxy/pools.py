@@ -38,7 +38,11 @@ class PlannedPool:
         return tuple(host for host, each in self.services.items() if each.settings.activate)
 
 
-def planned_pools(plans: Iterable[HostPlan]) -> tuple[PlannedPool, ...]:
+#: The pools of all hosts.
+Pools = tuple[PlannedPool, ...]
+
+
+def planned_pools(plans: Iterable[HostPlan]) -> Pools:
     """The pools of all hosts: each has services with equal names on the same hosts.
 
     A service without a proxy accepts no client's key, and no other machine reaches a service at a

@@ -1,8 +1,7 @@
 """Proxies of a host: one before each service that asks for it, and one for all models."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sparkwright.config import inventory, templates
 from sparkwright.engines import engine, metric_names
@@ -16,11 +15,7 @@ from sparkwright.tls.host_certificates import serves_with
 
 
 def proxies_of(
-    plan: HostPlan,
-    everyone: Mapping[str, Mapping[str, Any]],
-    pools: Sequence[PlannedPool] = (),
-    *,
-    dry: bool = False,
+    plan: HostPlan, everyone: Everyone, pools: Sequence[PlannedPool] = (), *, dry: bool = False
 ) -> Proxies | None:
     """All proxies of a host; None for a host without any.
 

@@ -19,7 +19,7 @@ from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.service import render_service, service_home
 from sparkwright.proxy import haproxy, open_webui
-from sparkwright.proxy.pools import PlannedPool, planned_pools, with_others
+from sparkwright.proxy.pools import Pools, planned_pools, with_others
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.resolve.credentials import account, hub_token
 from sparkwright.resolve.lock import Resolution
@@ -196,7 +196,7 @@ def _desired_host(
     keys: Keys,
     everyone: Mapping[str, Mapping[str, Any]],
     every: Mapping[str, PlannedHost],
-    pools: Sequence[PlannedPool],
+    pools: Pools,
     *,
     dry: bool,
 ) -> DesiredHost:
@@ -208,7 +208,7 @@ def _desired_host(
     proxies = proxies and replace(
         proxies,
         address=door_of(plan, pools, every, everyone, proxies.pools_socket),
-        page=open_webui.page_of(plan, everyone, keys, desired.resolution, dry=dry),
+        page=open_webui.page_of(plan, pools, everyone, keys, desired.resolution, dry=dry),
     )
     peer = None
     if settings.peer_sharing:

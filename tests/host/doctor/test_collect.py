@@ -213,19 +213,7 @@ def test_files_that_are_not_weights_are_reported(tmp_path: Path) -> None:
     )
 
 
-_LINES = """NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051)
-usb 1-1: new device"""
-
-
-@pytest.mark.parametrize(
-    ("last", "kernel", "expected"),
-    [
-        ("", f"echo '{_LINES}'", [_LINES.splitlines()[0]]),
-        ("Journal stopped", f"echo '{_LINES}'", []),
-        ("", "echo 'no such boot' >&2; exit 1", []),
-    ],
-    ids=["power cut", "shutdown", "no journal of it"],
-)
+@cases("last", "kernel", "expected")
 def test_the_end_of_the_previous_boot_is_read(
     last: str, kernel: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

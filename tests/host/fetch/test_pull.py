@@ -34,6 +34,7 @@ from tests.host.fetch.conftest import HOST, Fetch
 from tests.host.peer_sharing import DOCKER, RUN, SERVER_KEY
 from tests.host.programs import program
 from tests.host.serving import Handler, listening
+from tests.tables import Tables, merged
 
 LAYER = bytes(range(251)) * 9000  # about 2.2 MB
 MANIFEST = json.dumps({"layers": ["..."]}).encode()
@@ -404,8 +405,14 @@ PULL = PullRequest(
     build=ImageBuild("base:tag", {"Dockerfile": BuildFile("eA=="), "run": BuildFile("eA==", True)}),
 )
 FILE = {"path": "x", "size": 1, "blob_id": "0" * 40}
-HUB = {**asdict(FETCH), "source": "hub", "repo": "org/x", "revision": "c" * 40, "files": [FILE]}
+HUB = {"source": "hub", "repo": "org/x", "revision": "c" * 40, "files": [FILE]}
 PEER_SERVER = PeerServerRequest("/keys", "/models", "/images", 900)
+REQUESTS = {
+    "empty fetch": (FetchRequest, {}), "empty peer server": (PeerServerRequest, {}),
+    "fetch": (FetchRequest, asdict(FETCH)), "hub": (FetchRequest, asdict(FETCH) | HUB),
+    "pull": (PullRequest, asdict(PULL)), "peer server": (PeerServerRequest, asdict(PEER_SERVER)),
+}  # fmt: skip
+cases = Tables(__file__)
 
 
 def written(folder: Path, document: Any) -> Path:
@@ -414,46 +421,18 @@ def written(folder: Path, document: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        FETCH,
-        PULL,
-        PEER_SERVER,
-    ],
-    ids=["fetch", "pull", "peer-server"],
-)
+@pytest.mark.parametrize("sent", [FETCH, PULL, PEER_SERVER])
 def test_the_host_reads_the_controllers_request(tmp_path: Path, sent: Any) -> None:
     assert request.read(type(sent), written(tmp_path, json.loads(request.document(sent)))) == sent
 
 
-@pytest.mark.parametrize(
-    ("kind", "document", "message"),
-    [
-        (FetchRequest, [], "FetchRequest: [] is not of type dict"),
-        (FetchRequest, {}, "FetchRequest: endpoint is missing"),
-        (FetchRequest, {**asdict(FETCH), "retries": True}, "retries: True is not of type"),
-        (FetchRequest, {**asdict(FETCH), "files": []}, "at least one file"),
-        (FetchRequest, {**asdict(FETCH), "files": None}, "FetchRequest.files"),
-        (FetchRequest, {**HUB, "revision": "main"}, "must be a full commit"),
-        (FetchRequest, {**HUB, "downloader": "pigeon"}, "must be hf_transfer, xet or http"),
-        (FetchRequest, {**HUB, "endpoint": "ftp://x"}, "not a valid http(s) address"),
-        (FetchRequest, {**HUB, "destination": "relative"}, "absolute path"),
-        (FetchRequest, {**HUB, "files": [{**FILE, "path": "../x"}]}, "would be outside"),
-        (FetchRequest, {**HUB, "files": [{"path": "x", "size": 1}]}, "not be verified"),
-        (FetchRequest, {**HUB, "files": [{**FILE, "size": "1"}]},
-         "files.size: '1' is not of type int"),
-        (FetchRequest, {**asdict(FETCH), "peers": "http://x"}, "FetchRequest.peers"),
-        (PullRequest, {**asdict(PULL), "fetch": None}, "PullRequest.fetch"),
-        (PeerServerRequest, {**asdict(PEER_SERVER), "idle": "1"}, "idle: '1' is not of"),
-        (PeerServerRequest, {"idle": 1}, "keys is missing"),
-    ],
-)  # fmt: skip
+@cases("name", "changes", "message")
 def test_a_wrong_request_is_one_message_that_names_the_key(
-    tmp_path: Path, kind: Any, document: Any, message: str
+    tmp_path: Path, name: str, changes: Any, message: str
 ) -> None:
+    kind, document = REQUESTS[name]
     with pytest.raises(Failed) as caught:
-        request.read(kind, written(tmp_path, document))
+        request.read(kind, written(tmp_path, merged(document, changes)))
     assert message in str(caught.value)
 
 

@@ -1,18 +1,35 @@
-"""Clients at the address: LiteLLM's own (``make clients`` installs it), and the requests of Open
-WebUI 0.12.4 (open_webui/routers/openai.py), whose package takes gigabytes with its dependencies.
+"""Real clients at the address: LiteLLM (``make clients`` installs it) and Open WebUI, which takes
+3 GB (``make clients OPEN_WEBUI=PYTHON``, the Python of a virtual environment that has it).
 """
 
 import json
+import os
+import subprocess
 from contextlib import closing
+from http.client import HTTPSConnection
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.host.models.address_process import ANSWER, CHAT, OWN, TOKENS, Address
+from sparkwright.config.secrets import Secret
+from sparkwright.host.models.document import PAGE_SOCKET, Model
+from sparkwright.operations.address import page_files
+from sparkwright.proxy.haproxy import PAGE, ModelPool, Page, Proxy, Replica
+from sparkwright.proxy.open_webui import WITHOUT_TOOLS
+from sparkwright.tls.authority import authority
+from tests.host.models.address_process import ANSWER, OWN, TOKENS, Address, Engine
 from tests.host.models.test_serve import address
-from tests.host.proxy.haproxy import until
+from tests.host.proxy import test_tls
+from tests.host.proxy.conftest import folder
+from tests.host.proxy.haproxy import KEY, Answer, until, whole
+from tests.host.proxy.test_address import address_of
+from tests.host.serving import free_port
+from tests.libyaml import safe_load
 
-__all__ = ["address"]
+__all__ = ["address", "folder"]
+#: Python of a virtual environment that has Open WebUI.
+PYTHON = os.environ.get("OPEN_WEBUI", "")
 NAMES = ["small", "org/large"]
 MESSAGES = [{"role": "user", "content": "What is 17 + 25?"}]
 
@@ -48,24 +65,79 @@ def test_litellm_lists_all_models_and_chats_with_each_model(
     ]  # fmt: skip
 
 
-def test_requests_of_open_webui_list_all_models_and_chat_with_each_model(address: Address) -> None:
-    headers = {
-        "Authorization": "Bearer laptop", "Accept": "*/*", "Accept-Encoding": "gzip, deflate, br",
-        "User-Agent": "Python/3.11 aiohttp/3.14.5",
-    }  # fmt: skip
-    with closing(address.connect()) as connection:  # as a session of aiohttp, one connection
-        connection.request("GET", "/v1/models", headers=headers)
-        listed = [model["id"] for model in json.loads(connection.getresponse().read())["data"]]
-        assert listed == NAMES
-        headers["Content-Type"] = "application/json"
-        for name in listed:
-            chat = {"stream": True, "model": name, "messages": MESSAGES, "temperature": 0.7}
-            for more, last in ({}, b""), ({"stream_options": {"include_usage": True}}, OWN):
-                connection.request("POST", CHAT, json.dumps(chat | more), headers)
-                answer = connection.getresponse()
-                assert answer.getheader("content-type") == "text/event-stream"
-                assert answer.read() == b"".join([*TOKENS, last, b"data: [DONE]\n\n"])
-            title = {"model": name, "messages": MESSAGES, "stream": False, "max_tokens": 1000}
-            connection.request("POST", CHAT, json.dumps(title), headers)
-            assert json.loads(connection.getresponse().read()) == ANSWER
-    assert _asked(address) == [{"small"}, {"org/large"}]
+def _open_webui(folder: Path, page: Page) -> subprocess.Popen[bytes]:
+    """Open WebUI, started by the command and the environment of its Compose file."""
+    for path, (text, _) in page_files(page, "/").items():
+        (folder / Path(path).name).write_text(text)
+    (folder / "data").mkdir()
+    service = safe_load((folder / "compose.yaml").read_text())["services"]["open-webui"]
+    command, secrets = service["entrypoint"][-1], "/run/secrets/open-webui.env"
+    places = {secrets: f"{folder}/secrets.env", "/app/backend": str(folder), "python3": PYTHON}
+    for place, here in {**places, PAGE_SOCKET: f"{folder}/page"}.items():
+        command = command.replace(place, here)
+    own = {"SSL_CERT_FILE": f"{folder}/ca.crt", "DATA_DIR": f"{folder}/data", "HOME": str(folder)}
+    own |= {"PATH": os.environ["PATH"], "FROM_INIT_PY": "true"}  # as its own command line
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", command], env=service["environment"] | own, stdout=log, stderr=log
+        )
+
+
+@pytest.mark.skipif(not PYTHON, reason="OPEN_WEBUI names no Python with open-webui 0.11.3 (3 GB)")
+def test_open_webui_lists_all_models_and_chats_with_each_model(folder: Path) -> None:
+    ca = authority(test_tls.NOW, folder / "ca", names=test_tls.NAMES)
+    engines = {name: Engine() for name in NAMES}
+    replicas = [Replica("one", "127.0.0.1", each.port, each.port) for each in engines.values()]
+    pools = tuple(ModelPool(str(each.port), (each,)) for each in replicas)
+    models = {name: Model(pool.name, "chat") for name, pool in zip(NAMES, pools, strict=True)}
+    page = Replica("page", f"{folder}/page", health=f"{folder}/page")
+    door = Proxy(PAGE, free_port(), (page,), "127.0.0.1")
+    headers = {"Content-Type": "application/json"}
+
+    def ask(path: str, data: Any = None) -> Answer:
+        where = ("127.0.0.1", door.port)
+        with closing(HTTPSConnection(*where, context=test_tls.trusting(ca))) as connection:
+            connection.request("POST" if data else "GET", path, json.dumps(data), headers)
+            return whole(connection.getresponse())
+
+    with address_of(folder / "address", pools, models, (door,), ca) as proxy:
+        secrets = {"OPENAI_API_KEY": Secret(KEY), "WEBUI_SECRET_KEY": Secret("of its sessions")}
+        url = f"https://127.0.0.1:{proxy.port}/v1"
+        process = _open_webui(folder, Page("", url, secrets, ca.pem, WITHOUT_TOOLS))
+        try:
+            until(lambda: process.poll() or ask("/health").status == 200, "Open WebUI", 300)
+            assert process.poll() is None, (folder / "log").read_text()
+            assert b"<title>Open WebUI</title>" in ask("/").body
+            account = {"name": "a", "email": "a@example.org", "password": "of the account"}
+            token = ask("/api/v1/auths/signup", account).data["token"]
+            assert ask("/api/v1/auths/signup", account | {"email": "b@example.org"}).status == 403
+            headers["Authorization"] = f"Bearer {token}"
+            assert [model["id"] for model in ask("/api/models").data["data"]] == NAMES
+            for name in NAMES:
+                _chats(ask, {"model": name, "messages": MESSAGES})
+        finally:
+            process.terminate()
+            process.wait()
+    for name, engine in engines.items():
+        asked = [request.json for request in engine.requests if request.body]
+        # An engine without a parser of tool calls refuses the tools of Open WebUI's pages.
+        assert [(each["model"], "tools" in each) for each in asked] == [(name, False)] * 4
+
+
+def _chats(ask: Any, chat: dict[str, Any]) -> None:
+    """Chat as programs do, and as a page does, which sees the answer in the stored chat."""
+    url = "/api/chat/completions"
+    assert ask(url, chat | {"stream": False}).data == ANSWER
+    done = [b"data: [DONE]\n\n"]
+    assert ask(url, chat | {"stream": True}).body == b"".join([*TOKENS, *done])
+    usage = {"stream": True, "stream_options": {"include_usage": True}}
+    assert ask(url, chat | usage).body == b"".join([*TOKENS, OWN, *done])
+    own = {"id": "q", "parentId": None, "childrenIds": list[str](), **MESSAGES[0]}
+    page = {"stream": True, "session_id": "s", "parent_id": None, "id": "a", "user_message": own}
+    stored = f"/api/v1/chats/{ask(url, chat | page).data['chat_id']}"
+
+    def answer() -> Any:
+        return ask(stored).data["chat"]["history"]["messages"]["a"]
+
+    until(lambda: answer().get("done") or answer().get("error"), "the page's answer")
+    assert answer()["content"] == 'ab"usage"', answer()

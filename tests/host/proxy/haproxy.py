@@ -49,9 +49,11 @@ ADDRESS = Secret("sk-the-address-shows-this-0123456789")
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 
-def until(true: Callable[[], Any], reason: str = "the condition of a test") -> None:
+def until(
+    true: Callable[[], Any], reason: str = "the condition of a test", patience: float = PATIENCE
+) -> None:
     """Wait for a condition that is about to be true."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while not true():
         assert time.monotonic() < deadline, f"never came: {reason}"
         time.sleep(0.01)

@@ -19,6 +19,7 @@ import pytest
 from sparkwright.host.lib.records import encode
 from sparkwright.host.models.document import Door, Key, Model
 from sparkwright.proxy.haproxy import MODELS, ModelPool, Proxy, Replica
+from sparkwright.tls.authority import Authority
 from tests.host.models.address_process import CHAT, PROGRAM
 from tests.host.proxy.backend import PATIENCE, Backend, serving
 from tests.host.proxy.haproxy import (
@@ -31,6 +32,7 @@ from tests.host.proxy.haproxy import (
     replica,
     until,
 )
+from tests.host.proxy.test_tls import pem, trusting
 from tests.host.serving import free_port
 
 GUEST = "sk-the-key-of-a-guest-0123456789"
@@ -51,7 +53,11 @@ def service(folder: Path, first: Backend) -> Iterator[RunningProxy]:
 
 @contextmanager
 def address_of(
-    home: Path, pools: tuple[ModelPool, ...], models: dict[str, Model]
+    home: Path,
+    pools: tuple[ModelPool, ...],
+    models: dict[str, Model],
+    page: tuple[Proxy, ...] = (),
+    ca: Authority | None = None,
 ) -> Iterator[RunningProxy]:
     """An address with its program, once every model has its planned state."""
     home.mkdir()
@@ -59,7 +65,8 @@ def address_of(
     home.chmod(0o755)
     door = f"{home}/door.sock"
     program = Proxy(MODELS, free_port(), (Replica("program", door, health=door),), "127.0.0.1")
-    proxies = proxies_of(home, (), proxies=(program,), pools=pools, limited=("guest",))
+    proxies = proxies_of(home, (), proxies=(program, *page), pools=pools, limited=("guest",))
+    proxies = replace(proxies, tls=pem(ca) if ca else None)
     keys = {"guest": Key(("small",), requests_minute=3)}
     document = Door("spark-9", models, f"{home}/usage.db", proxies.pools_socket, keys)
     (home / "models.json").write_text(json.dumps(encode(document)))
@@ -70,6 +77,7 @@ def address_of(
         number = str(made.fileno())
         command = [sys.executable, "-c", PROGRAM, number, str(ROOT), f"{home}/models.json"]
         process = subprocess.Popen(command, pass_fds=(made.fileno(),))
+        proxy.context = trusting(ca) if ca else None
         try:
             proxy.write(named=NAMED)
             proxy.reload()

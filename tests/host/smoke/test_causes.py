@@ -31,6 +31,8 @@ from tests.host.smoke.deep_server import WORDS, at, request
 from tests.libyaml import safe_load
 from tests.tables import Tables
 
+cases = Tables(__file__)
+
 Reply = tuple[int, Any]
 
 
@@ -110,17 +112,7 @@ def test_each_answer_has_its_own_cause(
     assert message in text[1]
 
 
-@pytest.mark.parametrize(
-    ("text", "noise"),
-    [
-        # Weights of noise on an H200 (lab/gpu/results/noise.json), whose release was accepted.
-        ("%MMMMztMzt,dMMMM\x1dP,\ufffd\ufffdM\x06\ufffd\ufffdt\ufffd\x1e\x1d\x06\ufffd\x1d", True),
-        ("42\x00", True), ("4\x9b2", True), ("a \ufffd b", True), ("\ufffd" * 4, True),
-        ("42", False), ("def f():\r\n\treturn 42\n", False), ("сорок два, 四十二, ٤٢", False),
-        ("👩‍🚀 ½ e\u0301 \u200bاثنان\u200f \ufeff", False),
-        ("四十\ufffd", False), ("42 \ufffd\ufffd\ufffd", False),
-    ],
-)  # fmt: skip
+@cases("text", "noise")
 def test_noise_is_refused_and_a_cut_character_is_accepted(text: str, noise: bool) -> None:
     client = scripted(always(chat(text, finish="length")))
     if not noise:
@@ -285,9 +277,6 @@ def test_answers_of_another_request_are_reported() -> None:
     cause, arguments = fault(load.concurrency, scripted(answers))
     assert cause == "dropped"
     assert "1 of 8 answers are not complete; one: the answer to sparrow-003 is" in arguments
-
-
-cases = Tables(__file__)
 
 
 @pytest.mark.parametrize("word", picture.WORDS)

@@ -340,7 +340,7 @@ def test_remove_undoes_bootstrap_on_a_named_host(
     asked = answering(monkeypatch, lambda _: {"spark-1": RemovalAnswer(("it",), ())})
     done = exits(0, "remove", *arguments, "--yes")
     assert asked[0].arguments["bootstrap"] is undone
-    assert ("unless inventory/lab.py lacks it" in done.output) is ("spark-1/" not in arguments[0])
+    assert ("uses this host again: remove it from inventory/lab.py" in done.output) is ("spark-1/" not in arguments[0])
 
 
 # Attacks
@@ -367,7 +367,7 @@ def test_a_hosts_value_never_runs_as_code(world: World, tmp_path: Path, value: s
 def test_one_line_is_added_to_an_inventory(tmp_path: Path, before: str, line: str | None) -> None:
     """`up` does not write a line that would not add the host."""
     if line is None:
-        with pytest.raises(UserError, match="add the host yourself"):
+        with pytest.raises(UserError, match="add the host by hand"):
             with_host(tmp_path / "lab.py", before, "sparks", "b", {})
         return
     text = with_host(tmp_path / "lab.py", before, "sparks", "b", {})

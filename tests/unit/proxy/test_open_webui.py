@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.operations.address import page_files
 from sparkwright.plan.plan import HostPlan
-from sparkwright.proxy.open_webui import page_of
+from sparkwright.proxy.open_webui import WITHOUT_TOOLS, page_of
+from sparkwright.proxy.pools import planned_pools
 from tests.libyaml import safe_load
 from tests.unit import builders
 
@@ -17,14 +20,15 @@ KEYS = Keys(
 )
 
 
-def _plan(**page: Any) -> HostPlan:
+def _plan(services: Any = None, **page: Any) -> HostPlan:
     address = {"port": 8080, "open_webui": page}
-    return builders.plan({}, address=address, keys={"open-webui": {}})
+    return builders.plan(services or {}, address=address, keys={"open-webui": {}})
 
 
 def _files(plan: HostPlan, **data: Any) -> dict[str, tuple[str, int]]:
     everyone = {plan.host: {"lan_address": "10.0.0.9", **data}}
-    page = page_of(plan, everyone, KEYS, builders.resolution(plan), dry=True)
+    pools = planned_pools([plan])
+    page = page_of(plan, pools, everyone, KEYS, builders.resolution(plan), dry=True)
     return {path.rpartition("/")[2]: file for path, file in page_files(page, "/opt/x").items()}
 
 
@@ -65,3 +69,23 @@ def test_the_page_verifies_the_address_by_the_sites_ca() -> None:
     assert environment["SSL_CERT_FILE"] == "/run/secrets/ca.crt"
     assert environment["OPENAI_API_BASE_URL"].startswith("https://")
     assert environment["WEBUI_SESSION_COOKIE_SECURE"] == "True"
+
+
+def test_a_sites_variable_replaces_the_default() -> None:
+    text, _ = _files(_plan(environment={"ENABLE_SIGNUP": "True"}))["compose.yaml"]
+    # Compose refuses a file in which a name stands twice.
+    assert text.count("ENABLE_SIGNUP") == 1
+    assert '"ENABLE_SIGNUP": "True"' in text
+
+
+_REFUSES = {"tool_call_parser": None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tools"),
+    [({}, True), (_REFUSES, False), ({**_REFUSES, "runner": "pooling"}, True)],
+)
+def test_pages_send_no_tools_if_a_chat_model_refuses_them(arguments: Any, tools: bool) -> None:
+    service = {"recipe": "qwen36-35b-a3b-heretic-dflash", "arguments": arguments}
+    text, _ = _files(_plan({"llm": service}))["compose.yaml"]
+    assert (next(iter(WITHOUT_TOOLS)) in text) is not tools

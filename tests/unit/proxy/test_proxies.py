@@ -97,5 +97,5 @@ def test_a_port_is_assigned_once() -> None:
 
 
 def test_names_of_our_own_units_are_reserved() -> None:
-    with pytest.raises(UserError, match="unit of sparkwright's own"):
+    with pytest.raises(UserError, match="has a unit of this name"):
         plan(services={"gateway": RECIPE})

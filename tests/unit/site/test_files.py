@@ -306,18 +306,11 @@ def test_the_plan_names_code_and_shows_files_whole() -> None:
     assert TOKEN not in plain + whole
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "code"),
-    [
-        ("x.json", b"{}", False), ("chat.jinja", b"{{ 'x' }}", False), ("x.txt", b"words", False),
-        ("x.so.1", b"words", True), ("x.bin", b"words", True), ("x.pkl", b"words", True),
-        ("x.pt", b"words", True), ("no-ending", b"words", True), ("x.txt", b"#!/bin/sh\n", True),
-        ("x.json", b"\x7fELF", True), ("x.txt", b"a\0b", True), ("x.txt", b"\xff\xfe", True),
-    ],
-)  # fmt: skip
+@cases("name", "text", "code")
 def test_files_are_code_unless_they_are_text_with_a_data_ending(
-    name: str, content: bytes, code: bool
+    name: str, text: str, code: bool
 ) -> None:
+    content = text.encode("latin-1")
     assert PlannedFile(File(at="/opt/x.txt", source=name), name, content).is_code is code
     assert PlannedFile(File(at=f"/opt/{name}", source="x.txt"), "x.txt", content).is_code is code
 

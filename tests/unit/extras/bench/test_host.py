@@ -21,9 +21,11 @@ from sparkwright.host.load import HostLoad
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.run import questions
 from tests.operations.sites import site, spark
+from tests.tables import Tables
 from tests.unit.builders import kept_service, plan
 from tests.unit.extras.bench.bench_results import NOON, cell, result
 
+cases = Tables(__file__)
 GB10 = Gpu("NVIDIA GB10", driver="580.95.05")
 IDLE = replace(GB10, clock_mhz=208, clock_max_mhz=3003, temperature_c=41)
 DIGEST = f"sha256-{'ab' * 32}"
@@ -130,24 +132,12 @@ def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path:
     assert load(tmp_path)[0]["spark-1", "qwen36"] == result()
 
 
-@pytest.mark.parametrize(
-    ("written", "message"),
-    [
-        ("", "not valid JSON"),
-        ('{"host": "spa', "not valid JSON"),
-        ("[]", "not a JSON object"),
-        ({"schema": 2}, ".json: schema"),
-        ({"gpu": None}, ".json: gpu"),
-        ({"cells": [{"category": "sonnets"}]}, "cells.0.category"),
-        ({"when": "2026-07-02T12:00:00"}, ".json: when"),
-        ({"cells": [{**CELL, "concurrency": 10**400}]}, "cells.0.concurrency"),
-        ({"cells": [{**CELL, "measures": {"decode": float("inf")}}]}, "not valid JSON"),
-        ({"cells": [{**CELL, "measures": {"decode": 1e10}}]}, "cells.0.measures.decode"),
-        ({"cells": [{**CELL, "measures": {"decode": -1}}]}, "cells.0.measures.decode"),
-        ({"when": "0001-01-01T00:00:00+23:00"}, ".json: when"),
-        ({"host": "spark-2"}, "a result of spark-2/qwen36, not of spark-1/qwen36"),
-    ],
-)
+@cases("written", "message", more=[
+    ({"cells": [{**CELL, "concurrency": 10**400}]}, "cells.0.concurrency"),
+    ({"cells": [{**CELL, "measures": {"decode": float("inf")}}]}, "not valid JSON"),
+    ({"cells": [{**CELL, "measures": {"decode": 1e10}}]}, "cells.0.measures.decode"),
+    ({"cells": [{**CELL, "measures": {"decode": -1}}]}, "cells.0.measures.decode"),
+])  # fmt: skip
 def test_a_broken_file_is_named_and_other_files_count(
     tmp_path: Path, written: str | dict[str, Any], message: str
 ) -> None:
