@@ -93,5 +93,5 @@ def _valid(text: str) -> str:
     return text
 
 
-#: A calendar as written.
+#: Text of a valid calendar.
 CalendarText = Annotated[str, AfterValidator(_valid)]

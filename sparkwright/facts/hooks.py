@@ -71,8 +71,8 @@ def before_connecting(
 
     Reason: ``host_before_connect`` is called in each host's own greenlet, when other hosts are
     connected already; a mistake in the user's files must stop the run before any host is touched.
-    Callbacks can only be added after ``State.init``, which drops earlier callbacks. This is the
-    only call between reading the inventory and connecting (``pyinfra_cli.cli._main``).
+    Callbacks can only be added after ``State.init``, which drops earlier callbacks. ``State.init``
+    is the only call between reading the inventory and connecting (``pyinfra_cli.cli._main``).
 
     Worth: a mistake in the user's files touches no host
     (`test_pyinfras_command_line_calls_the_plan_before_the_first_connection`).

@@ -41,7 +41,7 @@ class Docker(View[DockerState | None]):
     """Docker's version, root, runtimes and storage driver; None if Docker does not answer."""
 
     def part(self, observation: Observation) -> DockerState | None:
-        """Docker's own description of itself."""
+        """Version, root and runtimes of the Docker daemon."""
         return observation.docker
 
 

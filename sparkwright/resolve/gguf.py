@@ -146,7 +146,7 @@ class _Text:
         return result
 
     def name(self) -> str:
-        """The next text, a name."""
+        """Read the next string, a name."""
         return self.take(self.count(_NAME)).decode("utf-8", "replace")
 
     def value(self, kind: int) -> Any:

@@ -15,7 +15,7 @@ def _to_utc(when: dt.datetime) -> dt.datetime:
     try:
         return when.astimezone(dt.UTC)
     except OverflowError as error:  # in UTC the year is outside of the calendar
-        raise ValueError("not a time in UTC") from error
+        raise ValueError("the time is out of range in UTC") from error
 
 
 #: A time with its zone, kept in UTC.

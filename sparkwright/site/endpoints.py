@@ -129,10 +129,11 @@ class Endpoint:
     def max_output(self) -> int | None:
         """Longest answer in tokens."""
         # Engines refuse a request whose prompt and max_tokens are longer than the context, so a
-        # client that always asks for the most must leave room. An eighth is the share in the 35B
-        # card's repository for OpenClaw (32768 of 262144, AEON-7/Qwen3.6-NVFP4-DFlash,
-        # docs/openclaw.md). The minimum is 2048 tokens: with fewer tokens, reasoning uses up the
-        # answer (that model's card, 'Recommended sampling parameters').
+        # client that always requests the maximum must leave room. An eighth of the context is the
+        # share in the 35B card's repository for OpenClaw (32768 of 262144,
+        # AEON-7/Qwen3.6-NVFP4-DFlash, docs/openclaw.md). The minimum is 2048 tokens: with fewer
+        # tokens, reasoning uses up the answer (that model's card, 'Recommended sampling
+        # parameters').
         if self.context is None:
             return None
         return max(self.context // 8, min(2048, self.context // 2))

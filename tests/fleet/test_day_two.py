@@ -20,7 +20,7 @@ LOCK = {"token": "dead", "by": "ann@elsewhere", "machine": "elsewhere", "pid": 1
 
 @pytest.fixture(scope="module")
 def served(site: Site) -> Site:
-    """One host that serves as planned."""
+    """A site with one host that serves as planned."""
     site.power_on()
     site.repair()
     site.deploy("--limit", HOST)

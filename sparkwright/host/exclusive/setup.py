@@ -35,7 +35,7 @@ def main(request: SetupRequest) -> list[str]:
         for name in (exclusive.GROUPS, exclusive.ACTIVE):
             (state / name).unlink(missing_ok=True)
         return ["removed the exclusive groups"]
-    exclusive.activate(state, exclusive.running(state), "deploy", "the first of its group")
+    exclusive.activate(state, exclusive.running(state), "deploy", "the first service of its group")
     place.tell_sleeping(state)
     return ["wrote the exclusive groups"]
 

@@ -13,7 +13,7 @@ from sparkwright.host.lib.records import dataclass
 
 @dataclass(frozen=True)
 class Docker:
-    """Docker's description of itself.
+    """Version, root and runtimes of the Docker daemon.
 
     Attributes:
         store: directory of its images: below its root, or containerd's own directory.

@@ -49,7 +49,7 @@ def why(status: os.stat_result, *, shared: bool = False) -> str | None:
         return None
     if shared and stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return None
-    return f"can be written to by others (mode {stat.S_IMODE(status.st_mode):04o})"
+    return f"is writable by users other than root (mode {stat.S_IMODE(status.st_mode):04o})"
 
 
 @contextmanager

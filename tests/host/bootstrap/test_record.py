@@ -95,7 +95,7 @@ def test_only_completely_installed_packages_count(monkeypatch: pytest.MonkeyPatc
     assert asked[0][-1] == "nothing"
 
 
-def test_a_docker_older_than_the_toolkit_is_detected(
+def test_a_docker_that_started_before_the_toolkits_installation_is_detected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hook = tmp_path / "hook"

@@ -61,7 +61,7 @@ def test_only_missing_packages_are_installed(
     assert base != "dgx" or not any(step.repository for step in result.steps)
 
 
-def test_a_docker_older_than_the_toolkit_is_restarted() -> None:
+def test_a_docker_that_started_before_the_toolkits_installation_is_restarted() -> None:
     """A run was interrupted between the two steps."""
     state = but(UBUNTU, docker=True, compose=True, toolkit=True, docker_is_older=True)
     (step,) = decided(state, TOOLKIT).steps

@@ -94,7 +94,7 @@ def test_an_unreachable_replica_is_reported() -> None:
     "evil", ["10.0.0.2 ssl verify none", "x\nuser root", "$(reboot)", "", "fe80"]
 )
 def test_a_host_without_a_reachable_address_does_not_end_the_run(evil: str) -> None:
-    """A wrong answer in the configuration of other hosts would end their runs."""
+    """An invalid address in other hosts' HAProxy configuration would end their runs."""
     assert _address("kitchen", Reached(evil or None, "kitchen")) == ("kitchen", False)
     config = f"    server spark-2 {evil}:8000 check port 8000\n"
     result = settled(_proxies("kitchen"), {}, config)

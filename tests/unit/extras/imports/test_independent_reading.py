@@ -13,7 +13,7 @@ from tests.unit.extras.imports.recipes import REGISTRY
 REGISTRIES = [Path(path) for path in os.environ.get("RECIPE_REGISTRIES", "").split(":") if path]
 
 
-def test_every_flag_of_sparkruns_recipes_equals_a_second_reading() -> None:
+def test_importer_and_second_reader_agree_on_sparkruns_flags() -> None:
     counted, differ = compared(REGISTRY)
     assert not differ
     assert counted == {"in part": 4, "refused": 3}
@@ -24,7 +24,7 @@ def test_every_flag_of_sparkruns_recipes_equals_a_second_reading() -> None:
     ("gpu", "box"), [("gb10", "dgx_spark_gb10"), ("rtx5090", "rtx_5090"), ("h200", "h200")]
 )
 @pytest.mark.parametrize("registry", REGISTRIES, ids=str)
-def test_every_flag_of_a_public_registry_equals_a_second_reading(
+def test_importer_and_second_reader_agree_on_a_public_registrys_flags(
     registry: Path, gpu: str, box: str
 ) -> None:
     if (registry / "src/lib").is_dir() and not shutil.which("node"):
