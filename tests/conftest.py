@@ -1,4 +1,4 @@
-"""The level of a test, its folder below tests/, decides its marker; one way to try many inputs.
+"""Fixtures, markers by level (the folder below tests/), and Hypothesis profiles for all tests.
 
 Levels: unit and operations (no host at all), host (programs of hosts, called here), install (the
     wheel), browser, fleet (virtual hosts), engine (the real vLLM; engine/bench: the load
@@ -31,7 +31,7 @@ _MARKERS = {
     "fleet": "fleet",
 }
 
-# The same inputs everywhere, and no clock that a busy machine fails.
+# Every run tries the same inputs, and no deadline fails on a busy machine.
 settings.register_profile(
     "sparkwright",
     max_examples=150,
@@ -40,7 +40,7 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# `make test-fuzz`: other inputs each time.
+# `make test-fuzz` tries other inputs each time.
 settings.register_profile(
     "fuzz",
     settings.get_profile("sparkwright"),
@@ -51,7 +51,7 @@ settings.register_profile(
 settings.load_profile("sparkwright")
 
 
-gc.disable()  # until all tests are collected
+gc.disable()  # the collection of tests makes no garbage
 
 
 def pytest_configure() -> None:
@@ -63,7 +63,7 @@ def pytest_configure() -> None:
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
         os.unsetenv(name)
-    # Grammars of formats, which take jsonschema a second to compile, and no test asks for.
+    # No test needs the grammars of formats, which take jsonschema a second to compile.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     _read_the_shipped_catalog_once()
     if threading.current_thread() is threading.main_thread():
@@ -72,7 +72,7 @@ def pytest_configure() -> None:
 
 def _read_the_shipped_catalog_once() -> None:
     """The catalog's hundred files are the same for all tests, and their entries are frozen; each
-    test has tables of its own. If a test has files of its own, all entries are made again.
+    test has its own tables. If a test adds files, all entries are read again.
     """
     whole, load = ParsedFiles.load, reader.load_catalog
     parsed, shipped = cache(partial(whole, ParsedFiles())), cache(partial(load, [_SHIPPED]))

@@ -25,7 +25,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 def serve(folder: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
-    """Answer on a socket of the test until its process ends."""
+    """Answer requests on a socket of the test until the test's process ends."""
     path = folder / "docker.sock"
     path.unlink(missing_ok=True)
     server = socketserver.ThreadingUnixStreamServer(str(path), _Handler)
@@ -36,7 +36,7 @@ def serve(folder: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> No
 
 
 def containers(seen: list[dict[str, Any]], info: dict[str, Any]) -> Answers:
-    """A Docker with these containers, as ``docker inspect`` has them."""
+    """A Docker with these containers, in the form of ``docker inspect``."""
 
     def answer(path: str) -> Any:
         if path == "/info":

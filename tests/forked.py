@@ -1,8 +1,8 @@
 """Commands as separate processes, forked off a process that has imported their modules.
 
-Like a started program, a command has its own files, folder, environment, and exit of Python; it
-saves the imports, two thirds of a short command. Tests of a command's imports start it as a
-program.
+Like a started program, a command has its own files, folder, environment, and exit of Python; a fork
+saves the imports, which take two thirds of a short command's time. Tests of a command's imports
+start the command as a program.
 """
 
 import atexit
@@ -44,7 +44,7 @@ def run(
         code = int(server.recv(64))
         texts = ["" if file == output and stdout else _text(file) for file in files]
     except TimeoutError:
-        _server.cache_clear()  # the pending answer belongs to another command than the next
+        _server.cache_clear()  # the next command must not read this command's answer
         raise
     finally:
         for file in files:
@@ -75,7 +75,7 @@ def _server() -> socket.socket:
 
 def _next_command() -> list[str]:
     """Answer each request with the exit of its command; returns in the process of the command."""
-    # gevent would put its own in their places.
+    # gevent replaces these functions later.
     requests, fork, wait = socket.socket(fileno=os.dup(0)), os.fork, os.waitpid
     for name in _IMPORTED:
         import_module(name)

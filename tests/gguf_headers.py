@@ -19,13 +19,13 @@ TENSORS: dict[str, Sequence[int]] = {
 
 
 def text(value: str | bytes, order: str = "<") -> bytes:
-    """A text, after its length."""
+    """A length, and a text of this length."""
     data = value.encode() if isinstance(value, str) else value
     return struct.pack(f"{order}Q", len(data)) + data
 
 
 def value(item: Any, order: str = "<") -> bytes:
-    """A value, after its kind; bytes are used unchanged, with their kind."""
+    """A kind, and a value of this kind; bytes contain their kind and stay unchanged."""
     if isinstance(item, bytes):
         return item
     if isinstance(item, bool):

@@ -24,7 +24,7 @@ def settings(text: str) -> dict[str, list[str]]:
 
 
 def exposure(folder: Path, name: str, text: str) -> float:
-    """Exposure of a unit by `systemd-analyze security`: from 0, none, to 10."""
+    """Exposure of a unit by `systemd-analyze security`, from 0 (no exposure) to 10."""
     message = _analyze("security", "--offline=true", "--no-pager", _written(folder, name, text))
     match = re.search(r"Overall exposure level for \S+: ([\d.]+)", message.stdout)
     assert match, message.stdout + message.stderr

@@ -12,7 +12,7 @@ _Test = TypeVar("_Test", bound=Callable[..., object])
 
 
 def merged(base: Any, changes: Any) -> Any:
-    """Mappings of mappings, with the changes of the second."""
+    """Merge nested mappings: values of the second mapping replace values of the first."""
     if not isinstance(base, Mapping) or not isinstance(changes, Mapping):
         return changes
     changed = {key: merged(base.get(key), value) for key, value in changes.items()}

@@ -15,7 +15,8 @@ Scheme = Literal["light", "dark"]
 #: Names of the program in distributions.
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SCHEMES = {"dark": 0, "light": 1}
-#: Script for a copy of the page: reports requests, elements beyond the edge, and unreadable texts.
+#: Script for a copy of the page, which reports requests, elements beyond the edge, and unreadable
+#: texts.
 _PROBE = Path(__file__).with_name("probe.js")
 #: The page's own policy, and a policy that lets the probe run but still blocks all requests.
 _POLICY, _PROBING = "default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';"
@@ -26,14 +27,14 @@ class Look:
     """Observations of a page in the browser.
 
     Attributes:
-        width, scroll_width: width of its window and of its contents, in CSS pixels.
-        height: height of its contents.
-        sticking_out: elements that end beyond the window.
+        width, scroll_width: width of the page's window and of its contents, in CSS pixels.
+        height: height of the page's contents.
+        sticking_out: elements that extend beyond the window.
         scrolling: tables that are wider than the window, and scroll separately.
-        squeezed: texts with hardly a letter to a line.
+        squeezed: texts with about one letter in a line.
         faint: texts whose contrast is below WCAG's 4.5.
         fetched: requested addresses.
-        blocked: addresses that its own policy blocked.
+        blocked: addresses that the page's policy blocked.
     """
 
     width: int
@@ -105,10 +106,10 @@ def screenshot(
 
 
 def _run(folder: str, size: str, scheme: Scheme, *arguments: str | Path) -> str:
-    # Without a sandbox: root has none in chromium, and the only page is ours.
+    # chromium as root needs --no-sandbox, and it opens only pages of this project.
     done = subprocess.run(
         [browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-         "--hide-scrollbars",  # as on a phone: they take no width
+         "--hide-scrollbars",  # scroll bars take no width, as on a phone
          "--disable-background-networking", f"--user-data-dir={folder}/profile",
          f"--blink-settings=preferredColorScheme={_SCHEMES[scheme]}", size,
          *map(str, arguments[:-1]), Path(arguments[-1]).as_uri()],

@@ -1,4 +1,4 @@
-"""A tab of chromium that a test drives while its page lives: evaluates, clicks, measures."""
+"""A tab of chromium in which a test evaluates expressions, clicks and measures."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from tests.browser.chromium import browser
 
 
 class Tab:
-    """A page, by the protocol of the browser's developer tools over a pipe."""
+    """A page that a test controls over a pipe, by the protocol of the browser's developer tools."""
 
     def __init__(self, to: int, of: int) -> None:
         self._to, self._of = to, of
@@ -86,7 +86,7 @@ class Tab:
         return value
 
     def metric(self, name: str) -> float:
-        """Return a metric of the browser's own."""
+        """Return a performance metric of the browser."""
         metrics = self.call("Performance.getMetrics")["metrics"]
         return next(float(item["value"]) for item in metrics if item["name"] == name)
 
@@ -98,7 +98,7 @@ class Tab:
 
 @contextmanager
 def opened() -> Iterator[Tab]:
-    """A tab of a browser without a window, which ends with it."""
+    """A tab of a browser without a window; the browser ends with the block."""
     (theirs_in, to), (of, theirs_out) = os.pipe(), os.pipe()
     pipes = f"exec 3<&{theirs_in} 4>&{theirs_out}"
     with tempfile.TemporaryDirectory(prefix="sparkwright-tab-", ignore_cleanup_errors=True) as home:

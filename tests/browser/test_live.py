@@ -1,4 +1,4 @@
-"""The live page in a real browser: its contents, its refusals, and its cost."""
+"""The live page in a real browser: its contents, refused actions, and its use of the processor."""
 
 import threading
 import time
@@ -206,7 +206,7 @@ def test_a_printed_dashboard_equals_the_report(tab: Tab, site: Site, fleet: Flee
     visit(tab, site, 3, width=720)
     fleet.take("spark-1", glance(status={"watch": WatchReport(NOW + 99, (finding,))}, usage=usage))
     tab.wait(f"{card('spark-1')}.includes('1,200 requests, 3 failed, 451,234 tokens')")
-    assert tab.call("Page.printToPDF")["data"].startswith("JVBERi")  # the beginning of a PDF
+    assert tab.call("Page.printToPDF")["data"].startswith("JVBERi")  # base64 of "%PDF"
     dark = [{"name": "prefers-color-scheme", "value": "dark"}]
     tab.call("Emulation.setEmulatedMedia", media="print", features=dark)
     page = probed(tab)
@@ -289,7 +289,7 @@ def test_a_page_reports_a_lost_controller(
         def ended(*_: Any) -> Any:
             raise OSError
 
-        monkeypatch.setattr(fleet, "since", ended)  # as when the command ends
+        monkeypatch.setattr(fleet, "since", ended)  # the command has ended
         fleet.take("spark-1", glance())
     tab.wait("document.getElementById('front').innerText.includes('connection to sparkwright')")
     tab.wait(f"{card('spark-1')}.includes('off, last seen')")

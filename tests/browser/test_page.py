@@ -21,7 +21,7 @@ WIDTHS = (320, 390, 768, 769, 1280)
 
 @cache
 def seen(width: int, scheme: Scheme = "light") -> Look:
-    """Observations of the example's page, with everything opened."""
+    """Observations of the example's page with all sections open."""
     return look(example(), width=width, scheme=scheme)
 
 
@@ -41,7 +41,7 @@ def test_no_table_scrolls_sideways_on_a_phone_or_desktop(width: int) -> None:
 
 @pytest.mark.parametrize("hosts", [3, 12])
 def test_the_whole_page_fits_three_screens_of_a_phone(hosts: int) -> None:
-    """Faults, every finding and the fleet are visible without opening anything."""
+    """Faults, every finding and the fleet are visible while all sections are closed."""
     page = look(example(hosts), width=360, opened=False)
     assert page.scroll_width == 360
     assert page.sticking_out == []
@@ -99,7 +99,7 @@ def test_very_long_names_stay_inside_the_page(width: int) -> None:
 
 
 def test_the_probe_detects_planted_faults() -> None:
-    """Each fault put into the page is reported, or the tests above would prove nothing."""
+    """The probe reports each fault that is put into the page, as the tests above require."""
     page = example()
     wide = page.replace("<main>", '<main><p style="width:2000px">wide</p>')
     assert look(wide, width=390).sticking_out == ["P wide"]

@@ -21,7 +21,7 @@ _ROUND = {"--net": "--network"}
 
 @dataclass(frozen=True)
 class Difference:
-    """A key of the container that differs between both sides."""
+    """A key of the container with different values on both sides."""
 
     key: str
     card: str
@@ -42,7 +42,7 @@ def of_card(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def of_service(recipe: str, tag: str) -> dict[str, str]:
-    """Every setting of the service that this recipe is rendered to on a tag."""
+    """Every setting of the service that the recipe renders on a tag."""
     services = {"services": {"s": {"recipe": recipe, "image_tag": tag}}}
     settings = parse_settings("spark-1", services, builders.origin)
     plan = plan_host("spark-1", settings, builders.catalog(), builders.origin)

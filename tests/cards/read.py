@@ -2,7 +2,7 @@
 
 The cards themselves are not in this repository. ``python -m tests.cards.read DIRECTORY`` reads the
 cards from there and writes figures.yaml and tables.yaml beside this file: the numbers of each
-section and the cells of each table, and no sentence.
+section and the cells of each table, without sentences.
 """
 
 import re
@@ -26,8 +26,8 @@ BEGINS = {
     "card of vllm-spark-omni-q36": "Qwen3.6-35B-A3B-heretic NVFP4 + DFlash on DGX Spark",
 }
 _DATE = re.compile(r"20\d\d-\d\d-\d\d")
-#: Not 3 of Qwen3 or sm_121a, 2.0 of Apache-2.0, 7 of #7, 27 of 27B; but 0.60 of "uses0.60so", whose
-#: text has lost its spaces.
+#: A figure of a text: 0.60 of "uses0.60so", a text that has lost its spaces, but not 3 of Qwen3 or
+#: sm_121a, 2.0 of Apache-2.0, 7 of #7 or 27 of 27B.
 _NUMBER = re.compile(
     r"(?<![#.\d])(?:(?<![\w])(\d[\d,]*(?:\.\d+)?)|(?<=[a-z])(0\.\d+))(?![\d.]*[Bb]\b)"
     r"(?:\s?([KkM])(?![a-zA-Z0-9]))?"
@@ -176,7 +176,7 @@ def compared() -> dict[str, Any]:
 
 
 def cells(directory: Path) -> list[dict[str, Any]]:
-    """Contents of tables.yaml: figures; of names and versions the first two columns."""
+    """Contents of tables.yaml: figures, and the first two columns of names and versions."""
     kept = {tuple(item["at"]): item for item in compared()["tables"] if "because" not in item}
     result = []
     for table in all_tables(directory):
@@ -201,7 +201,7 @@ def _written(data: Any) -> str:
 
 
 def fixtures(directory: Path) -> dict[str, str]:
-    """File beside this one -> its text."""
+    """Name of a file beside this module -> its text."""
     return {"figures.yaml": _written(facts(directory)), "tables.yaml": _written(cells(directory))}
 
 

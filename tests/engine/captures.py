@@ -15,7 +15,7 @@ LLAMA_SERVER = _FIXTURES / "llamacpp/0.7.0"
 
 
 def keep(name: str, text: str, folder: Path = CAPTURES) -> str:
-    """Return the capture of this name, after writing it on request."""
+    """Write the capture of this name if requested; return the capture."""
     path = folder / name
     if os.environ.get("SPARKWRIGHT_WRITE_CAPTURES"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The engine as the recipe starts it on a host: words, variables, mounts and key are rendered."""
+"""The engine with the rendered arguments, variables, mounts and key of a host."""
 
 import contextlib
 import json
@@ -44,7 +44,7 @@ BOOT_SECONDS = 300.0
 def engine() -> Iterator[build.Engine]:
     if os.geteuid() != 0:
         pytest.fail("the engine's root file system is root's: run `make test-real-engine`")
-    with held_for_tests():  # the tree is the lab's, and another checkout may make it again
+    with held_for_tests():  # another checkout may rebuild the lab's tree
         yield build.ensure(VLLM)
 
 
@@ -69,7 +69,7 @@ def rendered(
 
 
 def render(path: Path, engine: build.Engine, /, **settings: object) -> Rendered:
-    """Output of `sparkwright render`, after the image was pushed and the hub asked."""
+    """Push the image to a registry, and return the output of `sparkwright render`."""
     repositories.make(path / "hub", scale=0.01)
     with registry.serving() as images, hub_running(path / "hub") as hub:
         digest, sent = image.push_to(images, engine.kind, engine.layers)
@@ -145,14 +145,14 @@ class Running:
 def running(
     engine: build.Engine, rendered: Rendered, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    """vLLM with the rendered words and variables, until it is healthy."""
+    """Start vLLM with the rendered arguments and variables; wait until it is healthy."""
     with started(tmp_path_factory.mktemp("engine"), engine, rendered) as running:
         yield running
 
 
 @contextlib.contextmanager
 def started(path: Path, engine: build.Engine, rendered: Rendered) -> Iterator[Running]:
-    """An engine with the rendered words and variables, until it is healthy."""
+    """Start an engine with the rendered arguments and variables; wait until it is healthy."""
     secrets, log = path / "secrets.env", path / "log"
     secrets.write_text(f"{rendered.own.key_variable}={KEY}\n")
     sockets = path / "sockets"

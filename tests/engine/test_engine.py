@@ -36,7 +36,7 @@ def test_the_image_is_small(engine: Engine) -> None:
     assert all(Path(layer.path).stat().st_size == layer.size for layer in engine.layers)
 
 
-def test_the_engine_starts_with_the_rendered_settings_alone(rendered: Rendered) -> None:
+def test_the_engine_starts_with_only_the_rendered_settings(rendered: Rendered) -> None:
     command = rendered.compose["command"]
     assert command[:2] == ["serve", "/models/tiny-qwen3"]
     assert "--enforce-eager" in command
@@ -66,15 +66,15 @@ def test_no_port_of_the_engine_is_reached_from_outside(running: Running) -> None
                 rows = [line.split() for line in (process / "net" / table).read_text().splitlines()]
                 ports |= {(row[1], row[9]) for row in rows[1:] if row[3] == "0A"}
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
     opened = {int(at[-4:], 16) for at, inode in ports if f"socket:[{inode}]" in sockets}
-    assert opened  # otherwise nothing is tested
+    assert opened  # an open port exists to test
     for port in opened:
         with socket.socket() as neighbour, pytest.raises(ConnectionRefusedError):
             neighbour.connect((socket.gethostbyname(socket.gethostname()), port))
     path = Path(running.request.address)
     assert path.is_socket()
-    assert path.stat().st_mode & 0o777 == 0o666  # its directory keeps other users out
+    assert path.stat().st_mode & 0o777 == 0o666  # the directory keeps other users out
 
 
 def test_a_container_has_no_rights_and_shows_no_key(running: Running, rendered: Rendered) -> None:
@@ -86,7 +86,7 @@ def test_a_container_has_no_rights_and_shows_no_key(running: Running, rendered: 
             command = (process / "cmdline").read_text()
             mounts = (process / "mountinfo").read_text().splitlines()
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
         assert KEY not in command
         if "NSpid:" in status and "/models/tiny-qwen3" in "".join(mounts):
             result += "vllm" in command.lower()
@@ -160,7 +160,7 @@ def test_a_prompt_longer_than_the_context_is_refused(running: Running) -> None:
     assert "max_model_len" in text
 
 
-# The last test: it ends the engine.
+# The last test ends the engine.
 def test_sigterm_ends_the_engine_at_once(running: Running) -> None:
     started = time.monotonic()
     assert local.stop(running.process) == 0

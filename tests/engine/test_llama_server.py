@@ -33,8 +33,8 @@ MESSAGE = {"messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
 PROTOCOL = {"health", "aliases", "key", "completion", "stream", "context-limit", "prefix-cache"}
 #: The program accepts any text for these, and does not parse it.
 DEPRECATED = ["defrag_thold"]
-#: Runs the program once for each line of a file, and prints the first line. `--version` ends it
-#: after the earlier arguments were parsed.
+#: Script that runs the program once for each line of a file, and prints the first line of output.
+#: `--version` ends the program after it has parsed the earlier arguments.
 TRY = f"""\
 while IFS= read -r line; do
     first=$(eval "{PROGRAM} $line --version" 2>&1 </dev/null | head -n 1)
@@ -45,9 +45,7 @@ done </models/lab
 
 @pytest.fixture(scope="module")
 def llama() -> build.Engine:
-    """The engine's tree belongs to its build alone and is small: the lab need not be held
-    meanwhile.
-    """
+    """Only the build uses the engine's small tree, so the tests do not hold the lab."""
     return build.ensure(LLAMA_SERVER)
 
 
@@ -55,7 +53,7 @@ def llama() -> build.Engine:
 def server(
     llama: build.Engine, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Running]:
-    """llama-server with a recipe of the lab, until it is healthy."""
+    """Start llama-server with a recipe of the lab; wait until it is healthy."""
     site = tmp_path_factory.mktemp("site")
     rendered = render(site, llama, recipe=request.param, hardening="strict")
     with started(tmp_path_factory.mktemp("engine"), llama, rendered) as running:
@@ -103,7 +101,7 @@ def test_the_program_accepts_every_argument_of_the_table(
 
 
 def test_program_and_table_refuse_the_same_arguments(llama: build.Engine, tmp_path: Path) -> None:
-    """A text instead of a number, and an unknown choice."""
+    """The arguments have a text instead of a number, or an unknown choice."""
     judged = {
         name: f"{long(name)} no-such-value"
         for name, argument in TABLE.arguments.items()
@@ -176,7 +174,7 @@ def test_sigterm_ends_the_engine_at_once(server: Running) -> None:
     assert KEY not in server.log.read_text(errors="replace")
 
 
-def test_a_model_answers_by_its_name_alone(llama: build.Engine, tmp_path: Path) -> None:
+def test_a_model_given_only_by_name_answers(llama: build.Engine, tmp_path: Path) -> None:
     """The recipe is derived from the header of the files, with the lab's image, the only one for a
     CPU."""
     own: dict[str, Any] = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}
@@ -229,7 +227,7 @@ def test_failures_are_as_captured(llama: build.Engine, tmp_path: Path) -> None:
 
 
 def errors(log: list[str]) -> list[str]:
-    """Lines of a log without times, numbers and places, each once."""
+    """Unique lines of a log without times, numbers and code locations."""
     lines: dict[str, Any] = {}
     for line in log:
         text = re.sub(r"^[\d.]+ (?=[EW] )", "", line.strip())

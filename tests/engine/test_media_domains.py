@@ -1,4 +1,4 @@
-"""vLLM's own reader of media, with the words and variables of a service's start."""
+"""vLLM's own reader of media, with the arguments and variables of a service's start."""
 
 import json
 import subprocess

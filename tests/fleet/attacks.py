@@ -1,9 +1,9 @@
-"""A neighbour's attacks on a host, all at once. ``python3`` runs it on the host, with only the
-standard library.
+"""A neighbour's attacks on a host, all at once. The host runs this file with ``python3`` and only
+the standard library.
 
 Arguments: addresses with ports of a proxy, a peer server and the proxy of a service that sleeps,
-seconds, and a key; or of the address for all models alone, and seconds. The program prints counters
-at the end, as JSON: an attack without effect is visible.
+seconds, and a key; or only the address for all models, and seconds. The program prints counters at
+the end, as JSON: an attack without effect is visible.
 """
 
 import contextlib

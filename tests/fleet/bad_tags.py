@@ -16,7 +16,7 @@ FAULTS = """\
   lab-oom: *lab
   lab-garbage: *lab
 """
-#: Short deadlines, so that a missing answer is noticed soon.
+#: Short deadlines reveal a missing answer soon.
 DEADLINES = '"port": 8000, "boot_seconds": 12, "first_answer_seconds": 6,'
 
 

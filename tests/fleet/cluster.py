@@ -29,7 +29,7 @@ def empty(site: Site) -> None:
 
 
 class Pair:
-    """One service of both hosts.
+    """A service that runs on both hosts.
 
     Attributes:
         name: name of the service.
@@ -54,7 +54,7 @@ class Pair:
         return self.site.deploy(*BOTH, inventory=INVENTORY, **keywords)
 
     def state(self, host: str) -> dict[str, Any]:
-        """Progress of a host's rank, by its own file."""
+        """Progress of a host's rank, from the rank's own file."""
         path = f"/opt/sparkwright/services/{self.name}/rank-state.json"
         return dict(json.loads(inside(host, "sh", "-c", f"cat {path} || echo '{{}}'")))
 

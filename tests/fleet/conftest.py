@@ -16,9 +16,9 @@ from tests.fleet.site import ROOT, Site, bare, hub, ssh
 from tests.held import held_for_tests
 from tests.install.conftest import user, wheel
 
-#: Fixtures of a user with nothing but the wheel.
+#: Fixtures of a user who has only the wheel.
 __all__ = ["user", "wheel"]
-#: A series of faults takes longer than users wait: a separate command.
+#: A separate command runs series of faults, which take longer than users wait.
 FAULTS = (
     *("test_fetch_faults.py", "test_downloaders.py", "test_switch_faults.py"),
     *("test_address.py", "test_address_load.py", "test_proxy_removal.py"),
@@ -32,7 +32,7 @@ FAULTS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The main job comes first: the fleet is bare only then."""
+    """Run the main job first, while the fleet is bare."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and item.path.name in FAULTS:
@@ -62,13 +62,13 @@ def fleet() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def site(fleet: None, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """A user's checkout of the project, with state of its own."""
+    """A user's checkout of the project, with its own state."""
     return Site(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture
 def converged(site: Site) -> Site:
-    """The fleet as inventory/virtual.py plans it, whatever an earlier test did."""
+    """Restore the fleet to the plan of inventory/virtual.py after earlier tests."""
     site.power_on()
     site.repair()
     site.deploy(refused={"hopper-1"})
@@ -77,7 +77,7 @@ def converged(site: Site) -> Site:
 
 @pytest.fixture(scope="module")
 def alone(site: Site) -> Iterator[Site]:
-    """One host for tests of fetching; its image is already there."""
+    """One host for tests of fetching, which already has the image."""
     site.power_on()
     site.repair()
     bare(HOST)

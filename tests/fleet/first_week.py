@@ -22,9 +22,9 @@ class Block:
     """A block of the page.
 
     Attributes:
-        title: title of its section, with the block's number in it.
+        title: title of the section, with the block's number in the section.
         before: action before the block, such as ``off rtx-1``.
-        says: words that its output must have.
+        says: text that the output must contain.
         after: the test's action after the block, such as ``lab``.
     """
 
@@ -62,14 +62,14 @@ def blocks(page: str) -> list[Block]:
 
 
 def tasks() -> str:
-    """The ten tasks of docs/fleet.md, a section each."""
+    """The ten tasks of docs/fleet.md, each in its own section."""
     text = (ROOT / "docs/fleet.md").read_text(encoding="utf-8")
     section = re.split(r"^## ", text.partition("\n## Ten tasks\n")[2], flags=re.M)[0]
     return re.sub(r"^### ", "## ", section, flags=re.M)
 
 
 class Shell:
-    """A user's shell: folder and environment go on from block to block."""
+    """User's shell, which keeps its folder and environment from block to block."""
 
     def __init__(self, home: Path, state: Path) -> None:
         self._state = state
@@ -93,7 +93,7 @@ class Shell:
         message = f"{block.title}:\n{block.code}\n{done.stdout}"
         assert "Traceback" not in done.stdout, message
         assert done.returncode == block.ends_with, message
-        # "0 changes" is not in "10 changes".
+        # "0 changes" must not match within "10 changes".
         assert re.search(rf"(?<!\w){re.escape(block.says)}", done.stdout), message
         return done.stdout
 

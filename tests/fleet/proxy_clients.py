@@ -47,7 +47,7 @@ def open_ports(address: str) -> set[int]:
 
 @contextmanager
 def four_replicas(site: Site) -> Iterator[Site]:
-    """Start them, and restore the fleet at the end."""
+    """Start the replicas and their proxies, and restore the fleet at the end."""
     (spark_3,) = (spare for spare in SPARES if spare.name == "spark-3")
     MACHINES["spark-3"] = spark_3
     site.power_on()

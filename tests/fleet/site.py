@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 MACHINES: dict[str, Machine] = {host.name: host for host in HOSTS}
 GOOD = ("spark-1", "spark-2", "rtx-1")
-#: A user's part of the project; everything else is tests and lab.
+#: A user's part of the project; the remaining files are tests and lab.
 PROJECT = (
     *("catalog", "config.py", "constraints-bench.txt", "deploy.py", "group_data"),
     *("inventory", "lab/catalog", "roles", "sparkwright", "templates"),
@@ -55,12 +55,12 @@ class Run:
 
     @property
     def changed(self) -> set[str]:
-        """Hosts on which anything was changed."""
+        """Hosts with at least one change."""
         return {row["host"] for row in self.record["hosts"] if row["changes"]}
 
 
 class Site:
-    """A checkout with an API key and records of its own."""
+    """A checkout with its own API key and records."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class Site:
                 shutil.copy(source, folder / name)
         self._hurry()
         cache = ROOT / ".sparkwright/cache"
-        if cache.is_dir():  # the bundles for hosts: made once, not for each test run
+        if cache.is_dir():  # the bundles for hosts are made only once
             shutil.copytree(cache, folder / ".sparkwright/cache")
 
     def _hurry(self) -> None:
@@ -97,7 +97,7 @@ class Site:
         return [str(PYINFRA), *arguments, inventory, deploy]
 
     def only_fetching(self) -> str:
-        """A deploy file of the user's own: everything up to the services."""
+        """A user's own deploy file, with all steps up to the services."""
         text = (ROOT / "deploy.py").read_text()
         lines = [line for line in text.splitlines() if line not in ("serving()", "smoke()")]
         (self.folder / "fetch-deploy.py").write_text("\n".join(lines))
@@ -128,7 +128,7 @@ class Site:
         done = subprocess.run(
             self.command(*arguments, inventory=inventory, deploy=deploy),
             cwd=self.folder,
-            # By itself a dry run leaves no record.
+            # A dry run leaves no record without this variable.
             env={**os.environ, "SPARKWRIGHT_RECORD": str(record), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -179,7 +179,7 @@ class Site:
         shutil.copy(ROOT / file, self.folder / file)
 
     def repair(self) -> None:
-        """Undo the remains of a failed test in settings and machines."""
+        """Undo the changes of a failed test to settings and machines."""
         self.reset()
         for name in MACHINES:
             self.gpu(name)
@@ -192,7 +192,7 @@ class Site:
         self._hurry()
 
     def power_on(self) -> None:
-        """Every machine is up."""
+        """Start every machine that is down."""
         fleet.up()
 
     def gpu(self, host: str, mode: str = "ok", kind: str | None = None) -> None:
@@ -243,7 +243,7 @@ def inside(host: str, *command: str) -> str:
     return done.stdout.strip()
 
 
-#: Asks a service's engine past its proxy; a path follows.
+#: Command that queries a service's engine past its proxy; a path follows.
 ENGINE = "sudo curl -s --unix-socket /run/sparkwright-engines/qwen36/http.sock http://engine"
 
 
@@ -268,7 +268,7 @@ def bare(host: str) -> None:
         " 2>/dev/null;"
         " sudo rm -rf /opt/sparkwright /opt/models /etc/systemd/system/sparkwright-*"
         " /etc/systemd/system/*.wants/sparkwright-*;"
-        # A failed unit without a file does not load once it has a file again (EBUSY).
+        # systemd does not load a failed unit whose file was removed and restored (EBUSY).
         " sudo systemctl reset-failed 'sparkwright-*'; sudo systemctl daemon-reload;"
         " docker rm -f sparkwright-qwen36 >/dev/null 2>&1;"
         " docker image prune -af >/dev/null",
@@ -296,7 +296,7 @@ def push_engine(*options: str) -> None:
 
 
 def without_engine(host: str) -> None:
-    """Remove the real engine's service from a host, and everything else of sparkwright's."""
+    """Remove the real engine's service from a host, and all other files of sparkwright."""
     # An engine that became healthy a moment ago may use up Docker's whole time limit.
     stop = "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true"
     ssh(host, stop, 120)
@@ -304,7 +304,7 @@ def without_engine(host: str) -> None:
 
 
 def release(host: str, service: str = "qwen36") -> str:
-    """Release of the running container, by Docker."""
+    """Release of the running container, according to Docker."""
     form = '{{if .State.Running}}{{index .Config.Labels "sparkwright.release"}}{{end}}'
     return ssh(host, f"docker inspect -f '{form}' sparkwright-{service}")
 
@@ -339,13 +339,13 @@ def fingerprint(host: str) -> str:
     )
     docker = ssh(host, "docker ps -aq --no-trunc; docker images -q --no-trunc | sort")
     listed = "systemctl list-units --all --plain --no-legend 'sparkwright*'"
-    # The states alone: the columns are as wide as the longest of the moment.
+    # Print fields without padding: the width of columns varies from call to call.
     units = ssh(host, f"{listed} | grep -v watch | awk '{{print $1, $2, $3, $4}}'")
     return f"{listing}\n{docker}\n{units}"
 
 
 def units(host: str) -> str:
-    """Units of sparkwright that are active on a host, by systemd."""
+    """Units of sparkwright that are active on a host, according to systemd."""
     return machines.inside(
         MACHINES[host], ["systemctl", "list-units", "--no-legend", "sparkwright*"]
     ).stdout

@@ -1,4 +1,4 @@
-"""A further host of the lab: as its installer left it, and removed afterwards."""
+"""Another host of the lab, freshly installed for a test and removed afterwards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

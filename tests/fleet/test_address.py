@@ -33,7 +33,7 @@ def test_four_replicas_serve_behind_one_address(behind: Site) -> None:
 
 
 def test_no_route_of_vllm_is_open_without_the_key(behind: Site) -> None:
-    """Requests from the LAN, one by one: to the address, and to the proxies of the replicas."""
+    """Send requests from the LAN, one by one, to the address and to the proxies of the replicas."""
     lines = ROUTES.read_text().splitlines()
     routes = [line.split() for line in lines if not line.startswith("#")]
     assert len(routes) > 50

@@ -58,7 +58,7 @@ KEYS = {
 
 @pytest.fixture(scope="module")
 def address(site: Site) -> Iterator[Site]:
-    """Three models on two hosts behind the address of a third; one of them sleeps."""
+    """Three models on two hosts behind the address of a third host; one model sleeps."""
     site.power_on()
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()
@@ -67,7 +67,7 @@ def address(site: Site) -> Iterator[Site]:
     with (site.folder / "group_data/all.py").open("a") as settings:
         settings.write(f"keys = {KEYS!r}\n")
     site.rollout(soak_seconds=8, notice_seconds=7)
-    ssh("hopper-1", "sudo rm -rf /var/lib/sparkwright-models")  # usage that other tests left
+    ssh("hopper-1", "sudo rm -rf /var/lib/sparkwright-models")  # remove the usage of other tests
     try:
         site.deploy(inventory=INVENTORY)
         yield site
@@ -158,7 +158,7 @@ def test_no_request_is_lost_and_each_request_is_counted(address: Site) -> None:
     for key, model, (day, tokens_in, tokens_out) in sent:
         counts = {"requests": 1, "tokens_in": tokens_in, "tokens_out": tokens_out}
         expected.update({(day, key, model, name): count for name, count in counts.items()})
-    time.sleep(5)  # counts are written every two seconds
+    time.sleep(5)  # the program writes counts every two seconds
     rows = json.loads(address.call("usage", INVENTORY, "--json").stdout)
     columns = ("requests", "tokens_in", "tokens_out", "failed", "cut")
     assert expected == Counter({
@@ -185,7 +185,7 @@ def test_attacks_without_a_key_disturb_no_client_of_the_address(address: Site) -
     assert load.faults == []
     assert load.served > 50
     assert load.longest < 30
-    assert counts["half"] > 1024  # more than one address may have without a key
+    assert counts["half"] > 1024  # above the limit of one address without a key
     assert min(counts["heads"], counts["huge"]) >= 16
     for unit in ("sparkwright-gateway", "sparkwright-models"):
         assert inside("hopper-1", "systemctl", "show", "-P", "NRestarts", unit) == "0", unit
@@ -206,7 +206,7 @@ def test_the_page_is_served_by_tls_and_chats_with_its_own_key(address: Site) -> 
         f"sudo docker inspect {unit}; sudo journalctl -u {unit} -u sparkwright-gateway --no-pager"
     )
     assert _key(address, "open-webui") not in ssh("hopper-1", seen)
-    # No other program of the host reaches it except HAProxy, and nothing listens on a port.
+    # Only HAProxy can open the program's socket, and the program listens on no port.
     assert ssh("hopper-1", f"sudo stat -c %a:%G /run/{unit}") == "750:haproxy"
 
 

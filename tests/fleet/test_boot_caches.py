@@ -14,10 +14,10 @@ LOADED, COMPILED = "Directly load the compiled graph(s)", "Compiling a graph for
 
 
 def _restarted() -> str:
-    """Restart the service; return its journal since then, once it is healthy."""
-    time.sleep(1)  # the journal is asked by seconds
+    """Restart the service, wait until it is healthy, and return its journal since the restart."""
+    time.sleep(1)  # `--since` has whole seconds
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
-    inside(HOST, "systemctl", "reset-failed", UNIT)  # three starts an hour are the limit
+    inside(HOST, "systemctl", "reset-failed", UNIT)  # systemd allows three starts an hour
     inside(HOST, "systemctl", "restart", UNIT)
     arguments = ["journalctl", "-u", UNIT, "--since", since, "-o", "cat"]
     until(lambda: "Application startup complete" in inside(HOST, *arguments), "it serves", 90)
@@ -37,7 +37,7 @@ def test_a_second_start_loads_the_code_of_the_first() -> None:
 
 @pytest.mark.usefixtures("converged")
 def test_an_engine_killed_after_it_served_loads_its_compiled_code() -> None:
-    """An H200 without the caches compiled everything again: minutes, and more on a Spark."""
+    """Without the caches, compilation took minutes on an H200, and takes longer on a Spark."""
     _restarted()
     marked = f"test /run/sparkwright-health/qwen36.well -nt {CACHES}/state.json; echo $?"
     until(lambda: inside(HOST, "sh", "-c", marked) == "0", "health marks that it serves", 60)
@@ -64,10 +64,10 @@ def test_a_cache_that_breaks_the_start_is_replaced(converged: Site) -> None:
 
 
 def test_a_gb10_that_compiled_is_restarted_once(converged: Site) -> None:
-    """The fleet's inventory turns this second start off, to save the tests' time."""
+    """The fleet's inventory turns the second start off, which saves time in other tests."""
     inside(HOST, "systemctl", "stop", UNIT)
     inside(HOST, "sh", "-c", f"rm -rf {CACHES}/*")
-    time.sleep(1)  # the journal is asked by seconds
+    time.sleep(1)  # `--since` has whole seconds
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
     run = converged.deploy("--limit", HOST, "--data", "second_boot=True")
     assert run.code == 0, run.output

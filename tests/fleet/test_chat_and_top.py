@@ -1,4 +1,4 @@
-"""A conversation with the fleet, and its load on one screen: the commands, on virtual hosts."""
+"""`sparkwright chat` and `sparkwright top` on virtual hosts."""
 
 import json
 import re

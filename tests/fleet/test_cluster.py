@@ -69,7 +69,7 @@ def test_other_hosts_and_users_reach_neither_engines_nor_ranks(pair: Pair) -> No
     # Ports that the engines chose: every port that listens at the ranks' address.
     listening = inside(HEAD, "ss", "-Hltn", "src", "10.213.77.11")
     chosen = {int(line.split()[3].rpartition(":")[2]) for line in listening.splitlines()}
-    # Without the proxy's port, and the peers' port, which requires a key.
+    # The proxy's port and the peers' port are open, and require a key.
     for port in {29501, 29502} | chosen - {8010, 18650}:
         assert not connects("rtx-1", port)
         for host in (HEAD, FOLLOWER):
@@ -152,7 +152,7 @@ def test_a_rollback_applies_to_both_hosts(pair: Pair) -> None:
     assert pair.generates()
 
 
-def test_a_follower_that_is_stopped_is_named_by_its_head(pair: Pair) -> None:
+def test_the_head_names_a_stopped_follower(pair: Pair) -> None:
     before = pair.session()
     ssh(FOLLOWER, "sudo systemctl stop sparkwright-tiny")
     missing = ["rank 1 (spark-2) is not there"]

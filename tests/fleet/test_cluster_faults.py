@@ -1,7 +1,7 @@
 """Faults between the steps of a switch over two hosts: both end with one release that answers.
 
-The engine is the lab's fake for vLLM, which joins and loses ranks as the real vLLM was observed to
-(lab/serving/fake_vllm/rank_link.py); test_cluster.py has the real one.
+The engine is the lab's fake for vLLM, which joins and loses ranks like the observed vLLM
+(lab/serving/fake_vllm/rank_link.py); test_cluster.py runs the real vLLM.
 """
 
 import signal
@@ -16,7 +16,7 @@ from tests.fleet.cluster import BOTH, FOLLOWER, HEAD, INVENTORY, Pair, empty
 from tests.fleet.site import MACHINES, Site, bare, inside, ssh, until
 from tests.fleet.test_switch_faults import PLACE, STEPS, step
 
-#: Each makes another release.
+#: Sizes of the KV cache, each of which makes another release.
 SIZES = count(2)
 
 
@@ -59,7 +59,7 @@ def test_a_power_cut_at_each_step_leaves_both_with_one_release(
     run.send_signal(signal.SIGKILL)
     run.wait()
     machines.cut_power(MACHINES[dark])
-    if dark == HEAD:  # a held step on the disk of a host without power is released there
+    if dark == HEAD:  # releases the held step on the disk of a host without power
         upper = MACHINES[HEAD].home / "upper" / PLACE.removeprefix("/")
         (upper / f"hold-{held}").unlink(missing_ok=True)
     else:

@@ -1,4 +1,4 @@
-"""The newest Docker, with containerd's image store: from an empty host to an answer, and pruned."""
+"""A deploy, an answer and pruning with the newest Docker and containerd's image store."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ INVENTORY = "inventory/newdocker.py"
 
 @pytest.fixture
 def fresh(site: Site) -> Iterator[Site]:
-    """The host as it was installed."""
+    """Freshly installed host."""
     with as_installed(site, NEW, INVENTORY):
         yield site
 

@@ -22,7 +22,7 @@ from tests.fleet.site import GOOD, MACHINES, Site, answers, bare, hub, ssh, unti
 INVENTORY = "inventory/virtual.py"
 #: The switched service, the download, and the dying service.
 SWITCHED, FETCHES, DIES = "spark-1", "spark-2", "rtx-1"
-#: Script of the browser's own: keeps every text of the roll-out.
+#: Script that records every text of the roll-out in the browser.
 RECORDER = """
 addEventListener("DOMContentLoaded", () => {
   const part = document.getElementById("rollout");
@@ -116,7 +116,7 @@ def page(site: Site) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def tab(page: Page) -> Iterator[Tab]:
     """The same page in a browser as wide as a phone, which records every text of the roll-out, also
-    when the page is reloaded.
+    after a reload.
     """
     with opened() as tab:
         tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORDER)

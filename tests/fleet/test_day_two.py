@@ -73,7 +73,7 @@ def test_logs_follow_a_restart_and_a_shell_quotes_its_arguments(
         following.terminate()
         following.wait(20)
     assert container(HOST) != before
-    assert _health() == 200  # its proxy took it back by itself
+    assert _health() == 200  # the proxy has added the service again
     shown = served.sparkwright("logs", *LIMIT, "--lines", "30", "--since", "1h")
     assert "spark-1 qwen36: " in shown
     problems = served.sparkwright("logs", *LIMIT, "--service", "qwen63", code=2)
@@ -98,7 +98,7 @@ def test_a_deploy_skips_a_host_in_maintenance_until_it_answers_again(served: Sit
     assert "a new fan" in served.sparkwright("status", *LIMIT)
     assert "warning: maintenance" in served.sparkwright("doctor", *LIMIT, code=1)
 
-    # State after a boot: HAProxy has lost it.
+    # HAProxy has lost its state, as after a boot.
     ssh(HOST, f"sudo systemctl stop {UNIT}; sudo systemctl restart sparkwright-gateway")
     assert "stays in maintenance" in served.sparkwright(*arguments, "off", code=1)
     ssh(HOST, f"sudo systemctl start {UNIT}")

@@ -27,7 +27,7 @@ def mover(request: pytest.FixtureRequest, large: Site, empty: Site) -> str:
 
 
 def match(mover: str) -> dict[str, Any]:
-    """Bytes of the large file, by the path that they take. The large file has several xorbs."""
+    """Requests for the large file's bytes, which has several xorbs, by downloader."""
     return {"match": "/xet/xorbs/*/9" if mover == "xet" else f"/cdn/*/{NAME}", "method": "GET"}
 
 

@@ -74,7 +74,7 @@ def test_smoke_requests_real_answers(broken: Site) -> None:
 
 
 def test_a_rollback_needs_no_plan(broken: Site) -> None:
-    """The host goes back to a release that it keeps, proved by its own gate, and forward again."""
+    """The host switches to a kept release, which must pass its gate, and back again."""
     home = "/opt/sparkwright/services/qwen36"
     now = release("spark-1")
     before = "0123456789ab"
@@ -109,7 +109,7 @@ def test_a_broken_lock_is_reported_and_status_still_works(broken: Site) -> None:
     assert LOCK in output_of(broken, "history", *ONE, code=0)
 
 
-def test_a_missing_ssh_key_fails_its_host_alone(broken: Site) -> None:
+def test_a_missing_ssh_key_fails_only_its_host(broken: Site) -> None:
     broken.reset()
     (broken.folder / LOCK).unlink(missing_ok=True)
     broken.edit(INVENTORY, 'sparks = [_host("spark-1", "10.213.77.11"),', (
@@ -122,7 +122,7 @@ def test_a_missing_ssh_key_fails_its_host_alone(broken: Site) -> None:
 
 
 def test_removal_needs_no_plan(broken: Site) -> None:
-    """`remove` takes nothing that is not sparkwright's, whatever the host's state names."""
+    """`remove` deletes only files of sparkwright, even if the host's state names other files."""
     broken.reset()
     (broken.folder / "group_data/sparks.py").write_text("services = servces\n")
     ssh("rtx-1", "sudo mkdir -p /home/mine && sudo touch /home/mine/kept"

@@ -1,5 +1,5 @@
-"""SGLang on a virtual Spark: deployed by its recipe, closed to others, and left alone by a
-second deploy.
+"""SGLang on a virtual Spark: a recipe deploys it, its port is closed to other users, and a second
+deploy leaves it unchanged.
 """
 
 import json

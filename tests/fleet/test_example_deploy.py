@@ -38,14 +38,14 @@ def folder(site: Site, tmp_path: Path) -> Iterator[Path]:
         )
     )
     cache = ROOT / ".sparkwright/cache"
-    if cache.is_dir():  # libraries for hosts: made once, not for each test run
+    if cache.is_dir():  # the bundles for hosts are made only once
         shutil.copytree(cache, tmp_path / ".sparkwright/cache")
     yield tmp_path
     ssh(HOST, "sudo systemctl disable --now sparkwright-chat 2>/dev/null || true")
     bare(HOST)
 
 
-def test_a_box_with_docker_answers_after_twenty_lines(folder: Path, user: User) -> None:
+def test_a_deploy_of_twenty_lines_serves_a_box_with_docker(folder: Path, user: User) -> None:
     dry = user.run("pyinfra", "--dry", "inventory.py", "deploy.py", folder=folder)
     assert dry.returncode == 0, dry.stdout + dry.stderr
     assert not (folder / ".sparkwright/api_key").exists()

@@ -16,7 +16,7 @@ from tests.fleet.traffic import Load
 HOST, ADDRESS = "spark-2", "10.213.77.12"
 INVENTORY = "inventory/evening.py"
 PORTS = {"chat": 8001, "coder": 8002, "writer": 8003}
-#: Beside a service without a group, which serves all the time; they share the memory of a Spark.
+#: Two services of a group and a service without a group, which share the memory of a Spark.
 SERVICES = """
 _SHARE = {{"arguments": {{"gpu_memory_utilization": 0.42, "max_model_len": 8192}}}}
 _RECIPE = {{"recipe": "qwen36-35b-a3b-heretic-dflash", **_SHARE}}
@@ -38,7 +38,7 @@ class Evening:
     site: Site
 
     def write(self, lines: str = "", **more: Any) -> None:
-        """The inventory, with further lines, and settings of the host."""
+        """The inventory with additional lines and settings of the host."""
         inventory = (self.site.folder / "inventory/virtual.py").read_text()
         text = inventory + SERVICES.format(ports=PORTS, more=repr(more))
         (self.site.folder / INVENTORY).write_text(text + lines)
@@ -75,7 +75,7 @@ def only(name: str) -> dict[str, int]:
 
 
 def running() -> set[str]:
-    """The members that run, by Docker."""
+    """The running members of the group, according to Docker."""
     names = ssh(HOST, "docker ps --format '{{.Names}}'").split()
     return {name.removeprefix("sparkwright-") for name in names} & set(PORTS)
 
@@ -121,7 +121,7 @@ def test_one_service_runs_and_a_user_activates_another_service(evening: Evening)
     assert "sleeps" in site.sparkwright("status", INVENTORY, "--limit", HOST)
     assert "activated: work" in site.sparkwright("history", INVENTORY, "--limit", HOST)
     site.sparkwright("restart", INVENTORY, "--limit", HOST, "--service", "chat", "--yes", code=1)
-    # Neither systemd by hand nor a restart of Docker wakes a sleeping service.
+    # A manual start and a restart of Docker leave a sleeping service asleep.
     ssh(HOST, "sudo systemctl start sparkwright-chat; sudo systemctl restart docker")
     until(lambda: running() == {"coder"} and evening.ask("coder")[0] == 200, "coder is back", 90)
     assert evening.serving() == only("coder")
@@ -137,12 +137,12 @@ def test_a_failed_activation_is_reverted(evening: Evening) -> None:
     assert "runs again" in evening.activate("writer", code=1)
     assert running() == before
     assert evening.serving() == only(*before)
-    assert evening.deploy().changed == {HOST}  # the good release replaces the bad one
+    assert evening.deploy().changed == {HOST}  # the good release replaces the bad release
 
 
 def test_the_calendar_switches_the_services_of_a_group(evening: Evening) -> None:
     evening.activate("coder")
-    # A whole minute that is still to come once the deploy has ended.
+    # The switch is due at a full minute after the end of the deploy.
     begin = int(inside(HOST, "date", "+%s")) // 60 + 2
     times = [time.strftime("%H:%M", time.gmtime(60 * item)) for item in (begin, begin + 600)]
     assert evening.deploy(schedule={"writer": "..".join(times)}).changed == {HOST}
@@ -152,7 +152,7 @@ def test_the_calendar_switches_the_services_of_a_group(evening: Evening) -> None
     until(unlocked, "its lock is let go", 30)
     assert "calendar@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     assert evening.deploy(schedule={"writer": "..".join(times)}).changed == set()
-    assert evening.deploy().changed == {HOST}  # the timer is removed with the setting
+    assert evening.deploy().changed == {HOST}  # the deploy removes the timer with the setting
     ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-schedule.timer")
 
 
@@ -181,7 +181,7 @@ def test_an_idle_service_is_stopped_and_started_by_the_next_request(evening: Eve
     assert evening.deploy(idle).changed == {HOST}
     with Load(ADDRESS, PORTS["writer"], evening.site.key, workers=1, model="writer") as load:
         time.sleep(40)
-        assert running() == {"writer"}  # it gets requests all the time
+        assert running() == {"writer"}  # constant requests keep it running
     assert (load.faults, load.served > 0) == ([], True)
     until(lambda: running() == set() and unlocked(), "it is stopped", 120)
     assert evening.deploy(idle).changed == set()
@@ -193,7 +193,7 @@ def test_an_idle_service_is_stopped_and_started_by_the_next_request(evening: Eve
     assert (code, bool(body.get("usage")), running()) == (200, True, {"writer"})
     assert "idle@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     until(lambda: running() == set() and unlocked(), "it is stopped again", 120)
-    # Without the setting a service runs again: the group's first service.
+    # Without the setting, the group's first service runs again.
     assert evening.deploy().changed == {HOST}
     assert running() == {"chat"}
 
@@ -208,7 +208,7 @@ def test_an_idle_engine_sleeps_in_its_process_and_wakes_up_for_the_next_request(
     began = ssh(HOST, process)
 
     def sleeps() -> bool:
-        # During its transition to sleep, status reports it and exits with 1.
+        # `status` exits with 1 while the service goes to sleep.
         text = evening.site.call("status", INVENTORY, "--limit", HOST).stdout
         return "(nobody) runs" in text and unlocked()
 
@@ -218,7 +218,7 @@ def test_an_idle_engine_sleeps_in_its_process_and_wakes_up_for_the_next_request(
     assert "qwen36" not in evening.site.call("doctor", INVENTORY, "--limit", HOST).stdout
     code, _, body = evening.ask("qwen36")
     assert (code, bool(body.get("usage")), ssh(HOST, process)) == (200, True, began)
-    # A restart of Docker ends its process: the next request starts the service.
+    # A restart of Docker ends the engine's process, and the next request starts the service.
     until(sleeps, "it sleeps again", 120)
     ssh(HOST, "sudo systemctl restart docker")
     assert (evening.ask("qwen36")[0], ssh(HOST, process) != began) == (200, True)

@@ -1,4 +1,4 @@
-"""Two Sparks joined by a fake cable: judged, given addresses, measured, and restored."""
+"""Two Sparks joined by a fake cable: findings, new addresses, measurements, and removal."""
 
 import json
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def cabled(site: Site) -> Iterator[Site]:
 
 
 def addresses(host: str) -> list[str]:
-    """A rail's IPv4 addresses, by the kernel."""
+    """A rail's IPv4 addresses in the kernel."""
     (shown,) = json.loads(inside(host, "ip", "-j", "addr", "show", "dev", RAIL))
     return [item["local"] for item in shown["addr_info"] if item["family"] == "inet"]
 
@@ -97,7 +97,7 @@ def test_addresses_without_an_answer_are_reverted_on_all_hosts(cabled: Site) -> 
         cabled.edit("group_data/all.py", '"network": "192.168.187.0/24", ', "")
 
 
-def test_removal_takes_the_addresses_away(cabled: Site) -> None:
+def test_removal_deletes_the_addresses(cabled: Site) -> None:
     text = cabled.sparkwright("remove", INVENTORY, *LIMIT, "--yes")
     assert "the addresses of the fabric" in text
     for host in SPARKS:

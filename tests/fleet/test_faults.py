@@ -1,4 +1,4 @@
-"""Hosts that are faulty, die, or are half deployed: each is reported, and repaired by a run."""
+"""Runs report and repair hosts that are faulty, die, or are half deployed."""
 
 import signal
 import time
@@ -24,9 +24,7 @@ from tests.fleet.site import (
     ("mode", "message"),
     [("driver-dead", "couldn't communicate"), ("hang", "hangs"), ("none", "No devices were found")],
 )
-def test_a_driver_that_does_not_answer_refuses_the_host_alone(
-    converged: Site, mode: str, message: str
-) -> None:
+def test_a_silent_driver_refuses_only_its_host(converged: Site, mode: str, message: str) -> None:
     converged.gpu("spark-2", mode)
     before = fingerprint("spark-2")
     run = converged.deploy("--limit", "sparks", refused={"spark-2"})
@@ -83,7 +81,7 @@ def test_another_program_on_the_port_refuses_the_host(converged: Site) -> None:
 def test_the_next_run_repairs_the_remains_of_a_killed_controller(
     converged: Site, delay: float
 ) -> None:
-    """Two hosts begin with everything still to be done."""
+    """Two bare hosts, on which the killed run leaves any part of its work."""
     for host in ("spark-1", "rtx-1"):
         bare(host)
     run = converged.start()
@@ -117,13 +115,13 @@ def test_a_service_that_can_not_start_shows_its_journal_and_is_given_up(converge
         '"port": 8000,',
         '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "oom"},',
     )
-    bare("spark-1")  # no way back: systemd's other tries continue beside the report
+    bare("spark-1")  # no rollback is possible, and systemd keeps trying
     started = time.monotonic()
     run = converged.deploy("--limit", "spark-1", refused={"spark-1"})
     assert "it ended while starting: torch.OutOfMemoryError" in run.output
     assert "a restart does not fix it: weights, graphs and KV cache" in run.output
     assert "no proved release runs here now" in run.output
-    assert time.monotonic() - started < 120  # one try, not the whole time of a boot
+    assert time.monotonic() - started < 120  # the deploy waits for one start only
     until(lambda: _result("spark-1") in ("failed",), "systemd gives up", 60)
 
 

@@ -1,4 +1,4 @@
-"""Faults of downloads: each ends converged or with one clear error, never with a bad file."""
+"""Faults of downloads: each fetch ends with good files or with one clear error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ def test_a_failing_hub_is_retried(empty: Site, status: int) -> None:
     assert whole()
 
 
-def test_a_slow_hub_is_waited_for(empty: Site) -> None:
+def test_a_fetch_waits_for_a_slow_hub(empty: Site) -> None:
     hub("POST", order={"match": SHARD, "sleep": 4.0, "times": 3})
     fetch(empty)
     assert whole()
@@ -162,7 +162,7 @@ def test_files_with_absurd_times_are_hashed_and_not_fetched(empty: Site) -> None
 
 @contextmanager
 def locked(site: Site) -> Iterator[None]:
-    """A lock, so that the controller itself asks no server."""
+    """Lock of all references, with which the controller sends no request."""
     site.sparkwright(*LOCKING)
     try:
         yield

@@ -78,7 +78,7 @@ def test_a_file_changed_by_hand_is_reported_as_drift_and_repaired(with_files: Si
     assert with_files.deploy("--limit", HOST).changed == set()
 
 
-def test_a_secret_is_in_the_container_and_nowhere_else(
+def test_a_secret_is_only_in_the_container(
     with_files: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = "/opt/sparkwright/services/qwen36/secrets/tool_token"

@@ -76,7 +76,7 @@ def week(fleet: None, wheel: Path, tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.mark.timeout(1200)
 def test_every_block_of_the_first_week_runs(week: Shell) -> None:
-    """One test for all: each block depends on the block before."""
+    """One test runs all blocks, since each block depends on the block before."""
     for block in blocks(PAGE.read_text(encoding="utf-8")):
         match block.before.split():
             case ["off", host]:
@@ -96,7 +96,7 @@ def test_every_block_of_the_first_week_runs(week: Shell) -> None:
 
 @pytest.mark.timeout(900)
 def test_every_block_of_the_ten_tasks_runs(week: Shell) -> None:
-    """A folder like the first week's, beside a serving Spark."""
+    """A folder as in the first week, beside a serving Spark."""
     first = [block for block in blocks(PAGE.read_text()) if block.title.startswith("Monday")]
     for block in first[:3]:
         week.run(block, 400)
@@ -121,7 +121,7 @@ def _into_the_lab(week: Shell) -> None:
     with (week.folder / "group_data/all.py").open("a") as file:
         file.write(f"{_LAB}ssh_config_file = {str(names)!r}\n")
     cache = ROOT / ".sparkwright/cache"
-    if cache.is_dir():  # the bundles for hosts: made once, not for each test run
+    if cache.is_dir():  # the bundles for hosts are made only once
         shutil.copytree(cache, week.folder / ".sparkwright/cache")
 
 
@@ -145,7 +145,7 @@ def _nightly() -> None:
 
 
 def _empty(host: str) -> None:
-    """A box has again everything that it had before its first deploy."""
+    """Check that a box has all files and images of the time before its first deploy."""
     assert ssh(host, "docker ps -aq") == ""
     assert ssh(host, "ls /etc/systemd/system | grep -c sparkwright || true") == "0"
     assert ssh(host, "sudo find /opt/models -name '*.safetensors' 2>/dev/null | head -1") == ""

@@ -32,7 +32,7 @@ def deploy(fleet: None, user: User, tmp_path_factory: pytest.TempPathFactory) ->
     commit = json.loads(text.stdout)["sha"]
     (folder / "group_data/all.py").write_text(f"commit = {commit!r}\n")
     cache = ROOT / ".sparkwright/cache"
-    if cache.is_dir():  # libraries for hosts: made once, not for each test run
+    if cache.is_dir():  # the bundles for hosts are made only once
         shutil.copytree(cache, folder / ".sparkwright/cache")
     for host in HOSTS:
         ssh(host, "sudo rm -rf /srv/foreign")
@@ -110,7 +110,8 @@ def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> No
     A login that only prints is not a fault.
     """
     ends = 'case "$BASH_EXECUTION_STRING" in *sparkwright-observe*) exit 0;; esac'
-    # Only before sparkwright's programs: pyinfra's own facts, and SFTP, tolerate no other text.
+    # The login prints only before sparkwright's programs, since pyinfra's facts and SFTP fail on
+    # other text.
     prints = 'case "$BASH_EXECUTION_STRING" in *sparkwright*) echo welcome;; esac'
     for host, line in (("rtx-1", f"echo welcome; {ends}"), ("spark-1", prints)):
         ssh(host, f"cp .bashrc .bashrc-kept 2>/dev/null; sed -i '1i {line}' .bashrc")

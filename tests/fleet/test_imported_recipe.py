@@ -1,4 +1,4 @@
-"""Another project's recipe: from its text to an answer, unchanged by a second run, and removed."""
+"""Another project's recipe: imported, deployed, asked, unchanged by a second run, and removed."""
 
 import json
 from typing import Any
@@ -43,7 +43,7 @@ def imported(site: Site) -> Site:
     bare(HOST)
     (site.folder / "open-tiny.yaml").write_text(RECIPE)
     (site.folder / "mine").mkdir(exist_ok=True)
-    message = site.sparkwright(*IMPORT, code=1)  # it lost its mod
+    message = site.sparkwright(*IMPORT, code=1)  # 1: the import leaves out the mod
     for left_out in ("mod never-run", "pre_exec", "post_commands", "EVIL", "PYTHONPATH"):
         assert left_out in message
     text = (ROOT / "inventory/virtual.py").read_text()
@@ -55,7 +55,7 @@ def imported(site: Site) -> Site:
 
 
 def _ask(site: Site, route: str, **body: Any) -> Any:
-    """The answer to a client's request, as the host receives it."""
+    """The answer to a client's request on the host."""
     headers = f"-H 'Authorization: Bearer {site.key}' -H 'Content-Type: application/json'"
     data = json.dumps({"model": "tiny-imported", **body})
     return json.loads(

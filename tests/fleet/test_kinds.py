@@ -1,4 +1,4 @@
-"""A model that transcribes speech, by its repository's name alone: asked by its own route."""
+"""A model that transcribes speech, named only by its repository, with requests to its own route."""
 
 import json
 from collections.abc import Iterator

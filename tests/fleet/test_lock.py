@@ -26,7 +26,8 @@ tags:
 def _managed(host: str) -> str:
     """Everything that sparkwright manages on a host, by content: files, weights and image.
 
-    Parts of each host's own are left out: the engine's key, its compiled code, and its boot times.
+    Parts that differ between hosts are left out: the engine's key, its compiled code, and its boot
+    times.
     """
     return ssh(
         host,
@@ -52,7 +53,7 @@ def test_two_hosts_with_one_lock_are_equal(converged: Site, lock: Path) -> None:
     made = converged.call(*LOCKING, timeout=60)
     assert made.returncode == 0, made.stderr
     assert converged.call(*LOCKING, "--check", timeout=60).returncode == 0
-    # The disks are bare, and the registry's names would resolve to something else if asked.
+    # The disks are bare, and both hosts fetch the pinned image.
     for host in ("spark-1", "spark-2"):
         ssh(
             host,
@@ -70,7 +71,7 @@ def test_two_hosts_with_one_lock_are_equal(converged: Site, lock: Path) -> None:
         assert service["image"].endswith(image["digest"].replace(":", "-"))
         for repository, commit in service["models"].items():
             assert pins["models"][f"{repository}@main"]["commit"] == commit
-    # With a lock and everything on the disk no server is asked: registry and hub may be gone.
+    # With a lock and all files on the disk, a run needs neither registry nor hub.
     services = ("docker-registry", "sparkwright-lab-hub")
     for unit in services:
         machines.inside(DEPOT, ["systemctl", "stop", unit])

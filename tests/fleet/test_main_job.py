@@ -1,4 +1,4 @@
-"""The main job, end to end, in a user's order: look, deploy, deploy again, change."""
+"""The main job, end to end, in a user's order: a dry run, a deploy, a second deploy, a change."""
 
 import json
 import re
@@ -67,43 +67,43 @@ class TestFirstRuns:
         assert message["content"] or message["reasoning"], answer
 
 
-@pytest.mark.parametrize("host", GOOD)
-def test_hosts_match_the_readme(converged: Site, host: str) -> None:
+def test_hosts_match_the_readme(converged: Site) -> None:
     """An independent check: Docker, systemd, files and HTTP, without sparkwright's own report."""
-    image = ssh(host, "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
-    assert re.fullmatch(r"ghcr\.io/aeon-7/aeon-vllm-ultimate:sha256-[0-9a-f]{64}", image)
-    policy = "{{.HostConfig.RestartPolicy.Name}} {{.HostConfig.NetworkMode}}"
-    assert ssh(host, f"docker inspect -f '{policy}' sparkwright-qwen36") == "no none"
-    assert ssh(host, "systemctl is-enabled sparkwright-qwen36") == "enabled"
-    home = "/opt/sparkwright/services/qwen36"
-    assert ssh(host, f"sudo stat -c '%a %U' {home}/secrets.env") == "600 root"
-    models = f"http://{MACHINES[host].address}:8000/v1/models"
-    listed = subprocess.run(
-        ["curl", "-s", "-H", f"Authorization: Bearer {converged.key}", models],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    names = [model["id"] for model in json.loads(listed)["data"]]
-    assert names == ["qwen36-35b-heretic", "qwen36-fast", "qwen36-deep"]
-    code = subprocess.run(
-        ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", models],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    assert code == "401"
+    for host in GOOD:
+        image = ssh(host, "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
+        assert re.fullmatch(r"ghcr\.io/aeon-7/aeon-vllm-ultimate:sha256-[0-9a-f]{64}", image)
+        policy = "{{.HostConfig.RestartPolicy.Name}} {{.HostConfig.NetworkMode}}"
+        assert ssh(host, f"docker inspect -f '{policy}' sparkwright-qwen36") == "no none"
+        assert ssh(host, "systemctl is-enabled sparkwright-qwen36") == "enabled"
+        home = "/opt/sparkwright/services/qwen36"
+        assert ssh(host, f"sudo stat -c '%a %U' {home}/secrets.env") == "600 root"
+        models = f"http://{MACHINES[host].address}:8000/v1/models"
+        listed = subprocess.run(
+            ["curl", "-s", "-H", f"Authorization: Bearer {converged.key}", models],
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        names = [model["id"] for model in json.loads(listed)["data"]]
+        assert names == ["qwen36-35b-heretic", "qwen36-fast", "qwen36-deep"]
+        code = subprocess.run(
+            ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", models],
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        assert code == "401"
 
 
-@pytest.mark.parametrize("host", GOOD)
-def test_weights_are_real_files_equal_to_the_hubs(converged: Site, host: str) -> None:
-    assert ssh(host, "sudo find /opt/models -type l") == ""
-    assert ssh(host, "sudo find /opt/models -name '*.part' -o -name '.staging*'") == ""
-    receipts = ssh(host, "sudo find /opt/models -name .sparkwright-receipt.json").splitlines()
-    assert len(receipts) == 2
-    for receipt in receipts:
-        data = json.loads(ssh(host, f"sudo cat {receipt}"))
-        folder = receipt.rsplit("/", 1)[0]
-        assert folder.endswith(data["commit"])
-        sums = {path: entry["sha256"] for path, entry in data["files"].items()}
-        lines = "\\n".join(f"{value}  {path}" for path, value in sums.items() if value)
-        ssh(host, f"cd {folder} && printf '{lines}\\n' | sha256sum --check --quiet")
+def test_weights_are_real_files_equal_to_the_hubs(converged: Site) -> None:
+    for host in GOOD:
+        assert ssh(host, "sudo find /opt/models -type l") == ""
+        assert ssh(host, "sudo find /opt/models -name '*.part' -o -name '.staging*'") == ""
+        receipts = ssh(host, "sudo find /opt/models -name .sparkwright-receipt.json").splitlines()
+        assert len(receipts) == 2
+        for receipt in receipts:
+            data = json.loads(ssh(host, f"sudo cat {receipt}"))
+            folder = receipt.rsplit("/", 1)[0]
+            assert folder.endswith(data["commit"])
+            sums = {path: entry["sha256"] for path, entry in data["files"].items()}
+            lines = "\\n".join(f"{value}  {path}" for path, value in sums.items() if value)
+            ssh(host, f"cd {folder} && printf '{lines}\\n' | sha256sum --check --quiet")
 
 
 def test_the_second_run_makes_and_reports_no_change(converged: Site) -> None:
@@ -129,7 +129,7 @@ def test_a_dry_run_on_converged_hosts_plans_no_change(converged: Site) -> None:
     assert before.refused == set()
 
 
-def test_a_changed_value_restarts_its_service_alone(converged: Site) -> None:
+def test_a_changed_value_restarts_only_its_service(converged: Site) -> None:
     """A second service on the same host, and a neighbour, keep their containers."""
     two = (
         'services = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", '
@@ -150,7 +150,7 @@ def test_a_changed_value_restarts_its_service_alone(converged: Site) -> None:
     assert re.fullmatch(r"service second: release \w{12} after \w{12}, restart", change)
     arguments = ssh("spark-1", "docker inspect -f '{{json .Args}}' sparkwright-second")
     assert '"--max-model-len","32768"' in arguments
-    # A service taken out of the settings is reported, and is the user's to remove.
+    # A run reports a service that is not in the settings, and leaves its removal to the user.
     converged.restore("group_data/sparks.py")
     left = converged.deploy("--limit", "sparks")
     assert "sparkwright-second.service" in left.output
@@ -199,7 +199,7 @@ def test_the_service_returns_after_docker_stops_and_starts(converged: Site) -> N
 
 
 def _running(host: str) -> str:
-    """Id of the service's container; empty if none runs."""
+    """Id of the service's running container, or an empty text."""
     look = ["docker", "ps", "-q", "--no-trunc", "--filter", "name=^sparkwright-qwen36$"]
     return machines.inside(MACHINES[host], look).stdout.strip()
 

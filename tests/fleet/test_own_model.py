@@ -1,4 +1,4 @@
-"""A model by its repository's name alone: from an empty host to an answer, and removed again."""
+"""A model named only by its repository: deployed on an empty host, asked, and removed."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ sparks[1][1]["services"] = {{"chat": {{"model": "{REPOSITORY}", "port": {PORT}}}
 
 @pytest.fixture
 def own(site: Site) -> Iterator[Site]:
-    """One host that serves a model of the user's, and its earlier service."""
+    """Host that serves a user's own model and its earlier service."""
     site.power_on()
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()
@@ -51,7 +51,7 @@ def test_a_model_by_name_is_deployed_answers_and_is_removed(own: Site) -> None:
     (verdict,) = own.folder.glob(f".sparkwright/smoke/{HOST}-chat.json")
     checks = {load["name"]: load["verdict"] for load in json.loads(verdict.read_text())["checks"]}
     assert checks["tools"] == checks["thinking-on"] == checks["thinking-off"] == "passed"
-    assert checks["image"] == "skipped"  # its config.json has no vision
+    assert checks["image"] == "skipped"  # config.json has no vision
 
     own.sparkwright("remove", *WORDS, "--service", "chat", "--yes")
     assert "sparkwright-chat" not in ssh(HOST, "docker ps -a --format '{{.Names}}'")

@@ -1,4 +1,4 @@
-"""A role of the user's own beside sparkwright's, exactly as docs/writing-a-role.md shows it."""
+"""A user's own role beside sparkwright's roles, exactly as in docs/writing-a-role.md."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def test_a_users_role_is_in_the_report_and_skips_a_refused_host(hello: Site) -> 
 
     before = [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD]
     assert hello.deploy(refused={"hopper-1"}).changed == set()
-    assert [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD] == before  # no lock
+    assert [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD] == before  # no run took a lock
 
 
 def test_a_users_role_runs_under_the_lock(hello: Site) -> None:
@@ -72,7 +72,7 @@ def test_a_users_role_runs_under_the_lock(hello: Site) -> None:
     ssh("spark-2", "test -e /etc/motd")
 
 
-def test_a_users_operation_reports_its_change_like_ours(hello: Site) -> None:
+def test_a_users_operation_reports_its_change(hello: Site) -> None:
     role = hello.folder / "roles/hello"
     (role / "operations.py").write_text(_block("roles/hello/operations.py"))
     with (hello.folder / "deploy.py").open("a") as deploy:
@@ -103,8 +103,8 @@ def test_a_failed_role_is_reported(hello: Site) -> None:
     assert run.host("spark-1")["changes"] == [CHANGE, "Break"]
 
 
-def test_our_operations_observe_a_users_earlier_change(hello: Site) -> None:
-    """Facts of a host are collected again after it, in the same run."""
+def test_sparkwright_observes_a_users_earlier_change(hello: Site) -> None:
+    """pyinfra collects a host's facts again after the user's operation, in the same run."""
     text = (hello.folder / "deploy.py").read_text()
     theirs = (
         "from pyinfra.operations import server\n"

@@ -1,4 +1,4 @@
-"""A recipe with patches: its image is derived from a pinned base, checked, run, and reverted."""
+"""A recipe with patches: an image is derived from a pinned base, checked, run, and reverted."""
 
 from collections.abc import Iterator
 
@@ -65,7 +65,7 @@ def test_a_derived_image_runs_on_two_hosts_and_is_reverted(patched: Site) -> Non
     images = {ssh(host, OURS) for host in HOSTS}
     (image,) = images
     assert image.startswith(f"sparkwright.local/{NAME}:sha256-")
-    # The same base, and the same bytes over it.
+    # The second image has the same base and the same layer.
     last = "docker image inspect -f '{{json .RootFS.Layers}}' " + image
     assert len({ssh(host, last) for host in HOSTS}) == 1
     for host in HOSTS:

@@ -63,7 +63,7 @@ def test_the_watch_detects_drift_and_status_shows_the_drift(proved: Site) -> Non
     assert ssh("spark-2", "systemctl is-active sparkwright-watch.timer") == "active"
     home = "/opt/sparkwright/services/qwen36"
     inside("spark-2", "sh", "-c", f"echo '# mine' >> {home}/current/compose.yaml")
-    for _ in range(2):  # one failure may be a deploy under way
+    for _ in range(2):  # a deploy in progress may cause one failure
         inside("spark-2", "systemctl", "start", "sparkwright-watch.service")
     (finding,) = json.loads(inside("spark-2", "cat", STATE))["findings"]
     assert finding["name"] == "drift"

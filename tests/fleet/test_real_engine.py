@@ -23,7 +23,7 @@ sparks[0][1]["services"] = {
 }
 """
 COMPILED = SERVICES.replace("lab-tiny-qwen3-dflash", "lab-tiny-qwen3-compiled")
-#: Without speculation, which this test does not cover.
+#: Service without speculation, which this test does not cover.
 ADAPTED = SERVICES.replace(
     '"port"',
     """"arguments": {"speculative_config": None},
@@ -57,7 +57,7 @@ def engine(site: Site) -> Iterator[Site]:
     without_engine(HOST)
 
 
-def test_a_cluster_is_deployed_and_tested_and_a_second_run_changes_nothing(engine: Site) -> None:
+def test_the_engine_is_deployed_and_a_second_run_changes_nothing(engine: Site) -> None:
     run = engine.deploy("--limit", HOST, inventory="inventory/real.py")
     (service,) = run.host(HOST)["services"]
     assert service["smoke"]["failures"] == []
@@ -121,7 +121,8 @@ def test_bench_agrees_with_the_engines_own_counters(engine: Site) -> None:
     assert [cell.concurrency for cell in result.cells] == [1, 4], done.stdout + done.stderr
     for cell in result.cells:
         assert cell.errors == 0
-        # The engine answers one word to everything, which the smoke test's own counting shows too.
+        # The engine answers every request with one word, which the smoke test's own count shows,
+        # too.
         assert 0.3 < cell.measures["acceptance"] <= 1
     assert str(result.engine) == "vLLM 0.32.0"
 
@@ -155,7 +156,7 @@ def test_an_adapter_answers_under_its_own_name(engine: Site) -> None:
 
 
 def _answer(name: str) -> str:
-    """The answer of the engine itself to a prompt, under a name."""
+    """The engine's own answer to a prompt for a served name."""
     body = json.dumps({"model": name, "prompt": "Hello", "max_tokens": 8, "temperature": 0})
     home = "/opt/sparkwright/services/tiny"
     socket = "/run/sparkwright-engines/tiny/http.sock"

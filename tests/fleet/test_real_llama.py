@@ -79,7 +79,7 @@ def sample() -> dict[str, Any]:
     return dict(service["metrics"])
 
 
-def test_a_cluster_is_deployed_and_tested_and_a_second_run_changes_nothing(llama: Site) -> None:
+def test_the_engine_is_deployed_and_a_second_run_changes_nothing(llama: Site) -> None:
     run = llama.deploy(*LIMIT, inventory=INVENTORY)
     (service,) = run.host(HOST)["services"]
     assert service["smoke"]["failures"] == []
@@ -104,7 +104,7 @@ def test_the_proxy_requires_the_key_and_closes_other_routes(llama: Site) -> None
     assert status(address, PORT, "GET", "/v1/models", llama.key) == 200
 
 
-def test_metrics_are_in_watch_and_top(llama: Site) -> None:
+def test_watch_and_top_show_metrics(llama: Site) -> None:
     before = sample()
     answer(llama)
     after = sample()
@@ -139,7 +139,7 @@ def test_a_file_that_does_not_load_is_reverted(llama: Site) -> None:
     assert run.host(HOST)["services"][0]["outcome"] == "reverted", run.output
     assert "blk.1.ffn_down.weight" in run.output
     assert release(HOST, "tiny") == served
-    assert container(HOST, "tiny") != before  # it was removed, and came back
+    assert container(HOST, "tiny") != before  # the rollback started a new container
     assert answer(llama).startswith(WORDS[0])
 
 

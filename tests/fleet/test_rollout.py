@@ -154,7 +154,7 @@ def test_two_runs_at_once_name_each_other(rolling: Site) -> None:
 
 @pytest.mark.faults
 def test_a_crash_loop_ends_and_is_reported(rolling: Site) -> None:
-    """The engine dies later than the watch ends, and later than its proxy notices."""
+    """The engine dies after the end of the watch, and after its proxy has found it healthy."""
     rolling.rollout(soak_seconds=0)
     dying = f'"port": 8000, {fault("crash-after=12")}'
     rolling.edit("group_data/rtx50.py", DEADLINES, dying)

@@ -9,9 +9,7 @@ from tests.fleet.test_fetch_faults import SHARD
 
 
 def everywhere(host: str, text: str) -> list[str]:
-    """Files of a host that contain this text, on all its disks and in memory, Docker's among
-    them.
-    """
+    """Files of a host, also Docker's, that contain this text on its disks or in its memory."""
     beyond = " ".join(f"--exclude-dir={name}" for name in ("proc", "sys", "dev"))
     lines = inside(host, "sh", "-c", f"grep -rlsF {beyond} -e '{text}' / || true").splitlines()
     assert text not in inside(host, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").replace(
@@ -59,7 +57,7 @@ def with_token(empty: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     return empty
 
 
-def test_a_hub_token_is_gone_after_success_and_failure(with_token: Site) -> None:
+def test_a_hub_token_is_deleted_after_success_and_failure(with_token: Site) -> None:
     fetch(with_token)
     assert whole()
     assert everywhere(HOST, MEMBER_TOKEN) == []
@@ -69,12 +67,12 @@ def test_a_hub_token_is_gone_after_success_and_failure(with_token: Site) -> None
     assert everywhere(HOST, MEMBER_TOKEN) == []
 
 
-def test_a_hub_token_is_gone_when_its_job_is_killed(with_token: Site) -> None:
+def test_a_hub_token_is_deleted_when_its_job_is_killed(with_token: Site) -> None:
     hub("POST", order={"match": SHARD, "sleep": 30.0, "times": 3})
     run = with_token.start("--limit", HOST, deploy="fetch-deploy.py")
     try:
         until(lambda: parts() > 1_000_000, "it fetches")
-        # The job has it, in memory: the later search would find it.
+        # The job holds the token in memory, where the later search would find it.
         assert MEMBER_TOKEN in inside(
             HOST, "sh", "-c", "cat /run/credentials/sparkwright-fetch-*/*"
         )

@@ -14,7 +14,7 @@ BODY = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 
 
 def _way_out() -> int:
-    """Bytes that registry and hub have sent to anybody."""
+    """Bytes that registry and hub have sent to all clients."""
     name = network.interface(DEPOT)
     return int(Path(f"/sys/class/net/{name}/statistics/rx_bytes").read_text())
 
@@ -43,7 +43,7 @@ def test_the_uplink_carries_one_copy_for_all_hosts(bare_fleet: Site) -> None:
     carried = _way_out() - before
     image = int(ssh("spark-1", "docker image inspect -f '{{.Size}}' $(docker images -q | head -1)"))
     parts = {host: ssh(host, "sudo du -sb /opt/sparkwright/images | cut -f1") for host in GOOD}
-    # The host that served the image keeps its parts, and no other host.
+    # Only the host that served the image keeps the image's parts.
     kept = [int(size) for size in parts.values() if int(size) > 1_000_000]
     assert len(kept) == 1
     assert kept[0] < image
@@ -117,7 +117,7 @@ def test_models_are_listed_and_unused_models_pruned(converged: Site) -> None:
         for path in ssh("spark-1", "sudo ls -d /opt/models/AEON-7--*/*").splitlines()
         if path != old
     )
-    # An older revision that shares its large files, a directory of the user's own, half a fetch.
+    # An older revision with the same large files, a user's directory, and an interrupted fetch.
     inside("spark-1", "cp", "-al", current, old)
     inside(
         "spark-1", "sed", "-i", f"s/{current[-40:]}/{'0' * 40}/", f"{old}/.sparkwright-receipt.json"

@@ -55,7 +55,7 @@ def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:
     assert converged.key not in run.output
 
 
-def test_standard_output_has_json_alone(converged: Site) -> None:
+def test_standard_output_has_only_json(converged: Site) -> None:
     before = {host: container(host) for host in GOOD}
     home = "/opt/sparkwright/services/qwen36"
     ssh(HOST, f"sudo chmod 644 {home}/secrets.env")
@@ -68,7 +68,7 @@ def test_standard_output_has_json_alone(converged: Site) -> None:
     assert "NOT as planned: hopper-1" in dry["message"]
     assert container(HOST) == before[HOST]
 
-    # Without --yes a run with --json only looks, too.
+    # A run with --json and without --yes changes no host.
     assert _json(converged, code=1)["results"] is None
     done = _json(converged, "--yes", code=1)
     assert done["results"]["failed_hosts"] == ["hopper-1"]
@@ -96,7 +96,7 @@ def test_pruning_is_shown_then_executed_and_then_finds_nothing(
     arguments = f"model AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{'0' * 12}"
     before = fingerprint(HOST)
     dry = converged.run("--dry", *ONE, deploy=converged.changing("pruned"))
-    # Releases of the tests before may be old enough to go, too.
+    # Pruning may remove releases of earlier tests, too.
     shown = re.findall(r"would remove (.+?)\s*$", dry.output, re.M)
     assert arguments in shown
     assert fingerprint(HOST) == before

@@ -27,7 +27,7 @@ def rolling(site: Site) -> Iterator[Site]:
 
 
 def step(host: str) -> str:
-    """Progress of a host's switch, by its own journal."""
+    """Progress of a host's switch, from the host's journal."""
     text = inside(host, "sh", "-c", f"cat {PLACE}/progress.json 2>/dev/null || echo '{{}}'")
     return str(json.loads(text).get("step"))
 
@@ -43,7 +43,7 @@ def release_hold(host: str) -> None:
 
 
 def assert_whole(host: str) -> None:
-    """One container runs, of the release that `current` and the unit name, and it answers."""
+    """One container runs the release that `current` and the unit name, and answers."""
     home = "/opt/sparkwright/services/qwen36"
     current = ssh(host, f"sudo readlink {home}/current").rpartition("/")[2]
     assert release(host) == current
@@ -70,7 +70,7 @@ def test_a_fault_at_each_step_leaves_one_whole_release(rolling: Site, held: str)
     cable = ["ip", "link", "set", f"vb-{MACHINES['rtx-1'].machine}"]
     subprocess.run([*cable, "down"], check=True)
     inside("rtx-1", "systemctl", "kill", "--signal=SIGKILL", "sparkwright-switch")
-    # A held step on the disk of a host without power is released there.
+    # Release a held step on the disk of a host without power.
     upper = MACHINES["spark-1"].home / "upper" / PLACE.removeprefix("/")
     (upper / f"hold-{held}").unlink(missing_ok=True)
     for host in ("spark-2", "rtx-1"):

@@ -1,4 +1,4 @@
-"""Every recipe of the catalog, from bare settings to answered requests, one after the other.
+"""Every recipe of the catalog, one after the other, from bare settings to answered requests.
 
 Each recipe is the only service of a host, so that it also replaces another recipe's release.
 """
@@ -39,7 +39,7 @@ def _host(recipe: str) -> tuple[str, str]:
 
 @pytest.fixture
 def systems(site: Site) -> Iterator[Site]:
-    """The fleet as planned, restored afterwards."""
+    """The fleet as planned, which is restored afterwards."""
     site.power_on()
     site.repair()
     yield site

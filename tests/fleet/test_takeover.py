@@ -1,4 +1,4 @@
-"""A host that serves by hand already: taken over on request, and restored at the end."""
+"""A host with a manually started server, which is taken over on request and restored at the end."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from tests.fleet.site import Site, bare, release, ssh
 
 HOST = "spark-2"
-#: Any server on the port, started by a card's command: restarted for ever by Docker.
+#: Server on the port, which a card's command starts and Docker always restarts.
 BY_HAND = (
     "docker create --name vllm-qwen36 --network host --restart unless-stopped"
     " --entrypoint python3 {image} -m http.server 8000"
@@ -16,7 +16,7 @@ BY_HAND = (
 
 @pytest.fixture
 def by_hand(site: Site) -> Iterator[Site]:
-    """One host that serves by hand, without any trace of sparkwright."""
+    """One host with a manually started server, and without files of sparkwright."""
     site.power_on()
     site.repair()
     site.deploy("--limit", HOST)
@@ -36,7 +36,7 @@ def by_hand_state() -> str:
 
 
 def state_of_host() -> str:
-    """Everything on a host that a run may change."""
+    """All files and containers of a host that a run may change."""
     return ssh(
         HOST,
         "sudo find /opt /etc/systemd/system -printf '%p %m %u %l\\n' | sort;"

@@ -39,7 +39,7 @@ def test_a_flipped_bit_is_found_on_demand_and_fetched_again(converged: Site) -> 
     before = ssh("spark-1", f"sudo sha256sum {shard}")
     running = container("spark-1")
     ssh("spark-1", f"sudo python3 -c '{TURN}' {shard}")
-    assert converged.deploy("--limit", "spark-1").changed == set()  # by size and time it is valid
+    assert converged.deploy("--limit", "spark-1").changed == set()  # size and time are unchanged
 
     result = _verify(converged, "--limit", "spark-1", "--limit", "spark-2")
     assert result.returncode == 1

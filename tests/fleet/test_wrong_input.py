@@ -1,4 +1,4 @@
-"""Wrong input gives one clear message before any host is touched, and never a traceback."""
+"""Wrong input causes one clear message before any host is touched, without a traceback."""
 
 import re
 from collections.abc import Callable
@@ -92,14 +92,14 @@ def test_a_command_without_yes_and_a_terminal_does_not_hang(site: Site) -> None:
 
 
 def test_the_example_inventory_fails_only_at_the_connection(site: Site) -> None:
-    """The inventory's hosts do not exist: everything up to the connection must be right."""
+    """The inventory's hosts do not exist, so that only the connection may fail."""
     mirror = [
         'image_mirrors={"ghcr.io": "http://10.213.77.2:5000",'
         ' "registry-1.docker.io": "http://10.213.77.2:5000"}',
         "hub_endpoint=http://10.213.77.2:8880",
     ]
     arguments = [word for text in mirror for word in ("--data", text)]
-    # A name outside this machine's network, in any network.
+    # A name that exists in no network.
     text = (site.folder / "inventory/lab.py").read_text()
     nobody = re.sub(r'"((spark|rtx)-\d)"(?=[],])', r'("\1", {"ssh_hostname": "\1.invalid"})', text)
     site.edit("inventory/lab.py", text, nobody)

@@ -1,4 +1,4 @@
-"""Steady load on an OpenAI-like server, streaming and not, bounded; every request is judged."""
+"""Bounded, steady load on an OpenAI-like server, with and without streams; checks every answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Load:
         context: verification of https; None for http.
         model: model name in requests.
         answers: usage of each complete answer, if streams report it.
-        streams: whether half of the workers ask for streams now.
+        streams: whether half of the workers currently request streams.
     """
 
     address: str
@@ -63,7 +63,7 @@ class Load:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let every request end."""
+        """Wait for the end of every request."""
         self._stop.set()
         for thread in self._threads:
             thread.join(60)

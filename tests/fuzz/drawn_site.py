@@ -14,7 +14,7 @@ from sparkwright.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = "qwen36-35b-a3b-heretic-dflash"
-#: A catalog of one recipe: the shipped one takes most of a command's time.
+#: A catalog of one recipe, since reading the shipped catalog takes most of a command's time.
 CATALOG = (
     f"recipes/{RECIPE}.yaml",
     "images/aeon-vllm-ultimate.yaml",
@@ -23,7 +23,7 @@ CATALOG = (
 )
 INVENTORY = 'sparks = ["spark-1", "spark-2"]\n'
 GROUP_DATA = f'services = {{"qwen36": {{"recipe": "{RECIPE}"}}}}\n'
-#: Seconds of computing that no command of these takes, for any input; and of waiting.
+#: Seconds of processor time and of waiting that no tested command exceeds, for any input.
 LONGEST, PATIENCE = 5.0, 10.0
 
 
@@ -59,7 +59,7 @@ def run(folder: Path, *arguments: str, outputs: Iterable[str] = ()) -> Result:
     """Run a command in a site, and assert the rules of every command.
 
     Args:
-        outputs: paths of the site that it may write.
+        outputs: paths of the site that the command may write.
     """
     before = contents(folder.parent)
     began, waiting = time.process_time(), time.monotonic()

@@ -38,7 +38,7 @@ def nested(keys: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
 def json_values(
     text: st.SearchStrategy[str], *more: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[Any]:
-    """Values of JSON whose texts and keys are these, none of them deep."""
+    """JSON values with these texts and keys, and little depth."""
     return st.recursive(
         st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), text, *more),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),

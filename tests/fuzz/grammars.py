@@ -46,7 +46,7 @@ _LINES = st.sampled_from(
 
 
 def _file(lines: st.SearchStrategy[list[str]]) -> st.SearchStrategy[bytes]:
-    """A file of these lines, sometimes in an encoding that it can't have."""
+    """A file of these lines, sometimes in an encoding that no such file may have."""
     encoded = lines.map(lambda item: "\n".join(item).encode("utf-8", "surrogatepass"))
     odd = lines.map(lambda item: "\n".join([*item, "# é"]).encode("latin-1", "replace"))
     marked = encoded.map(lambda data: b"\xef\xbb\xbf" + data)
@@ -141,7 +141,7 @@ def _yaml(draw: st.DrawFn, document: Any) -> bytes:
 
 
 def _entry(path: str) -> Any:
-    # As text, and dates as YAML's own: the grammar changes the user's form.
+    # The grammar changes the form that users write, with dates as text.
     return json.loads(
         json.dumps(yaml.safe_load((ROOT / "catalog" / path).read_text()), default=str)
     )
@@ -155,8 +155,8 @@ def _locked() -> Any:
 entry = st.sampled_from([_entry(path) for path in CATALOG]).flatmap(_yaml)
 lock = _yaml(_locked())
 
-#: Commands that ask no host, and `up`, which does not without a terminal. The others validate the
-#: same words before they do.
+#: Commands that contact no host, and `up`, which contacts none without a terminal. All other
+#: commands validate the same arguments before they connect.
 _COMMANDS = _DATA["COMMANDS"]
 assert set(_COMMANDS) <= {name for section in sections().values() for name in section}
 _WORDS = st.one_of(
@@ -171,7 +171,7 @@ command_line = st.tuples(
 ).map(lambda pair: (pair[0], *(word.replace("\0", "") for word in pair[1])))
 _UP_WORDS = st.sampled_from(_DATA["UP_WORDS"])
 _UP_OPTIONS = st.sampled_from(_DATA["UP_OPTIONS"])
-#: Boxes to log in to, and options around them; most of them are plausible.
+#: Boxes for a login, and options; most values are plausible.
 up = st.tuples(
     st.lists(st.one_of(*[st.sampled_from(_DATA["BOXES"])] * 5, _WORDS), min_size=1, max_size=3),
     st.lists(st.one_of(*[_UP_OPTIONS] * 5, st.lists(_UP_WORDS, max_size=2)), max_size=2),

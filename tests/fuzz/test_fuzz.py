@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import sparkwright.run  # imported as in `up`, before sockets are patched  # noqa: F401
+import sparkwright.run  # `up` imports it before sockets are patched  # noqa: F401
 from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.config import places, python_files
 from sparkwright.resolve import credentials
@@ -28,7 +28,7 @@ many = settings(max_examples=settings().max_examples // 2)
 
 @pytest.fixture(scope="module", autouse=True)
 def _alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A small catalog, no network, and less patience with files that run without end."""
+    """A small catalog, no network, and a short time limit for files that run without end."""
 
     def unknown(*_: Any, **__: Any) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -79,7 +79,7 @@ def test_no_lock_crashes(data: bytes) -> None:
 @many
 @given(arguments=grammars.command_line)
 def test_no_command_line_crashes(arguments: tuple[str, ...]) -> None:
-    # Every word may name a path; `report` has an output path of its own.
+    # Every word may name a path; `report` has its own output path.
     named = {part for word in arguments for part in (word, word.rpartition("=")[2]) if part}
     _run({}, *arguments, outputs=[*named, *([".sparkwright"] if "report" in arguments else [])])
 

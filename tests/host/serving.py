@@ -12,7 +12,7 @@ from typing import Any
 
 
 def free_port() -> int:
-    """A free port below the range from which connections of other tests begin."""
+    """A free port below the range that connections of other tests use."""
     for port in SystemRandom().sample(range(20_000, 32_000), 100):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("", port))
@@ -45,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
     def reply(
         self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> None:
-        """Answer; of a HEAD request with the head alone."""
+        """Answer a request; the answer to a HEAD request has no body."""
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)
@@ -59,7 +59,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 1024
 
     def handle_error(self, *_: Any) -> None:
-        """Clients that leave are part of the tests."""
+        """Ignore clients that disconnect, as some tests do."""
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def listening(
     tls: ssl.SSLContext | None = None,
     **fields: Any,
 ) -> Iterator[int]:
-    """Serve HTTP on a port, which it yields; the handler's class gets the given attributes."""
+    """Serve HTTP on a port, and yield the port; the handler's class gets the given attributes."""
     with _Server((address, port), type("Bound", (handler,), fields)) as server:
         if tls:
             server.socket = tls.wrap_socket(

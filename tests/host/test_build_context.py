@@ -28,7 +28,7 @@ def test_the_repository_has_the_same_commit_everywhere_and_can_be_fetched(tmp_pa
             build_context(address, commit, "nowhere", tmp_path / "cache")
         with pytest.raises(UserError):
             build_context(address, "0" * 40, "turboquant", tmp_path / "cache")
-    # Kept: the same commit is not fetched again.
+    # The commit is kept, and is not fetched again.
     assert build_context(address, commit, "turboquant", tmp_path / "cache") == files
     assert subprocess.run(["ls", "-A", str(tmp_path / "cache")], capture_output=True, text=True,
                           check=True).stdout.split() == [commit]  # fmt: skip

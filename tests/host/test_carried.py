@@ -1,5 +1,5 @@
-"""Transport of programs to a host, by standard input and by argument, on every supported Python;
-requests and answers as JSON and back, with the real dataclasses and with the hosts' own.
+"""Programs sent to a host by standard input or as an argument, on every supported Python; requests
+and answers as JSON, with the standard and the hosts' dataclasses.
 """
 
 import ast
@@ -49,7 +49,7 @@ PYTHONS = sorted(
     }
     | {sys.executable}
 )
-#: Loads the sent modules and calls nothing.
+#: Program that loads the sent modules and calls no function.
 _LOAD = programs.BY_STANDARD_INPUT.replace(
     'json.dumps(call(module.main, payload["request"]))', "str(module.main)"
 )
@@ -105,7 +105,7 @@ def _module(folder: Path, text: str) -> ModuleType:
 
 
 def test_programs_run_on_3_10_and_import_only_host_programs() -> None:
-    """The downloader has libraries of its own, which are sent with it."""
+    """The downloader has its own libraries, which are sent with it."""
     for name in _NAMES:
         tree = ast.parse(programs.source(import_module(name)), feature_version=(3, 10))
         for node in ast.walk(tree):
@@ -143,7 +143,7 @@ def test_a_file_in_place_of_a_directory_is_reported_without_a_traceback(tmp_path
 
 
 def test_a_shell_that_prints_before_and_after_changes_no_answer(tmp_path: Path) -> None:
-    """A .bashrc prints, which sshd's shell reads for a command, too."""
+    """The shell of sshd reads .bashrc for a command, too, and this .bashrc prints."""
     start = tmp_path / "start-up"
     start.write_text("echo 'Welcome!'; echo '{}'; trap 'echo bye' EXIT; printf 'no line break'\n")
     text = programs.argument(observe, encode(ObservationRequest()))

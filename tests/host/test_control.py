@@ -61,7 +61,7 @@ class Host:
         return type("Done", (), {"ok": True, "message": ""})()
 
     def haproxy(self, _: str, line: str) -> str:
-        # The mark is written last: a host that can't be drained is in no maintenance.
+        # The mark is written last: a host that can't be drained does not enter maintenance.
         if line != place.SERVERS:
             self.message.append(f"{line}{' (marked)' if self.mark.exists() else ''}")
         return ""
@@ -137,12 +137,12 @@ def test_a_stop_record_holds_until_the_next_start(host: Host) -> None:
     assert (mark.by, mark.why, mark.keep) == ("ann@laptop", "too loud", False)
     assert mark.holds({"ActiveState": "inactive", "ActiveEnterTimestamp": SINCE})
     assert not mark.holds({"ActiveState": "active", "ActiveEnterTimestamp": SINCE})
-    # Another user started the job, and it has ended since: it was not this stop.
+    # Another user has started the service, whose later end is not this stop.
     assert not mark.holds({"ActiveState": "failed", "ActiveEnterTimestamp": "later"})
-    assert systemd.is_enabled("sparkwright-a.service")  # a boot brings it back
+    assert systemd.is_enabled("sparkwright-a.service")  # a boot starts the service
     host.do(action=START, services=("a",))
     assert homes.stopped(home) is None
-    # Both stay in the host's history.
+    # The host's history keeps both actions.
     did = status.entries(homes.Action, host.root / "state/actions.jsonl")
     assert [(each.done, each.service, each.by, each.why) for each in did] == [
         ("stopped", "a", "ann@laptop", "too loud"), ("started", "a", "ann@laptop", "too loud"),
@@ -169,7 +169,7 @@ def test_a_started_service_must_answer(host: Host) -> None:
         "start sparkwright-a.service sparkwright-b.service",
     ]
     assert answer.done == {"a": "answers after 0 s", "b": "started"}
-    # Side by side, in any order.
+    # Both services are asked at once, in any order.
     assert {(asked.name, asked.proxy) for asked in host.asked} == {("a", None), ("b", None)}
     assert len(host.asked) == 2
     assert answer.faults == ("b: health: no answer",)
@@ -216,7 +216,7 @@ def test_an_unknown_service_name_reaches_no_command(host: Host, name: str) -> No
 
 
 def test_a_sleeping_service_is_left_asleep_and_refused_by_name(host: Host) -> None:
-    """Two services do not fit at once: another command exchanges them."""
+    """Two services of a group do not fit at once; only `activate` exchanges them."""
     host.group()
     host.running = {"a"}
     for action in (START, RESTART):
@@ -288,7 +288,7 @@ def test_health_reports_maintenance_whatever_the_engine_does(
     assert service.well
 
 
-def test_health_asks_nothing_of_an_engine_that_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_sends_no_request_to_a_sleeping_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     config = HealthService("a", "/no.sock", "none", "m", 1.0, sleeps="/is_sleeping")
     service = health.Service(config, 30.0, {})
     monkeypatch.setattr(homes, "maintenance", lambda: None)
@@ -299,7 +299,7 @@ def test_health_asks_nothing_of_an_engine_that_sleeps(monkeypatch: pytest.Monkey
 
 
 def test_health_marks_the_start_of_serving(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The unit's end reads the mark: a start that served has good caches."""
+    """The unit's stop reads the mark, since a start that served has good caches."""
     config = HealthService("a", "/no.sock", "none", "m", 1.0, health=str(tmp_path / "a.sock"))
     service = health.Service(config, 30.0, {})
     states = iter((False, True))

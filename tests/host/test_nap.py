@@ -1,5 +1,4 @@
-"""An engine sleeps and wakes up by its own routes; an engine that fails counts as neither asleep
-nor awake."""
+"""An engine sleeps and wakes up by its own routes; the state of a failed engine is unknown."""
 
 import json
 import threading

@@ -17,7 +17,7 @@ from tests.unit.builders import ROOT
 
 
 def built(folder: Path, target: str, source: Path = ROOT) -> Path:
-    """A wheel or an sdist, by hatchling alone: without isolation, without an index."""
+    """Build a wheel or an sdist with hatchling, without isolation and without an index."""
     arguments = [sys.executable, "-m", "hatchling", "build", "--target", target, "-d", str(folder)]
     done = subprocess.run(arguments, cwd=source, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -45,7 +45,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True)
 class User:
-    """A user with a venv and a home, who never saw the repository."""
+    """A user with a venv and a home, and without the repository."""
 
     venv: Path
     home: Path

@@ -1,4 +1,4 @@
-"""Packages of users and of development are pinned apart, by hash, without an index."""
+"""Packages of users and of development are pinned in separate files, by hash, without an index."""
 
 import re
 import tomllib
@@ -15,7 +15,7 @@ _PIN = re.compile(r"([A-Za-z0-9._-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{
 
 
 def _pins(name: str) -> dict[str, str]:
-    """Version by package; the file holds nothing but pins with hashes, and comments."""
+    """Version by package; the file has only pins with hashes, and comments."""
     text = re.sub(r"^\s*#.*\n", "", (ROOT / name).read_text(), flags=re.MULTILINE)
     assert _PIN.sub("", text).strip() == ""
     return {canonicalize_name(match[1]): match[2] for match in _PIN.finditer(text)}

@@ -1,4 +1,4 @@
-"""A user's first minutes: the wheel in an empty venv, a site of their own, four commands."""
+"""A user's first minutes: the wheel in an empty venv, the user's own site, four commands."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def lab(user: User) -> Path:
 
 
 def _lock(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Output of `sparkwright lock` where registry and hub can be asked."""
+    """Output of `sparkwright lock` if registry and hub answer."""
     monkeypatch.chdir(site)
     hosts = plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise().values()
     (site / "fleet.lock").write_text(locked(*[host.plan for host in hosts]))
@@ -68,7 +68,7 @@ def test_a_dry_run_is_planned_and_names_unreachable_hosts(
     for host in ("spark-1.invalid", "rtx-1.invalid"):
         assert f"{host}: not reached: " in text
     assert text.count("qwen36") >= 2
-    assert not (lab / ".sparkwright/last-run.json").exists()  # a dry run leaves none
+    assert not (lab / ".sparkwright/last-run.json").exists()  # a dry run leaves no record
 
 
 def test_without_a_lock_an_unreachable_registry_is_reported_before_any_change(

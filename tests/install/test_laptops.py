@@ -68,7 +68,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def laptop(
     request: pytest.FixtureRequest, dist: Path, cache: Path, tmp_path: Path
 ) -> Iterator[Laptop]:
-    """Run a script as root in a bare tree. Returns its output; it must exit with 0."""
+    """Run a script as root in a bare tree. Return the output; the script must exit with 0."""
     tree = base.ensure_laptop(request.param)
     work = tmp_path / "laptop"
 
@@ -97,7 +97,7 @@ def laptop(
 
 
 def starts(printed: str) -> None:
-    """Assert that the first commands worked, and that the deploy got as far as the registry."""
+    """Assert that the first commands succeeded, and that the deploy reached the registry."""
     assert f"sparkwright, version {__version__}\n" in printed
     assert "1 host, 1 service: 0 errors" in printed
     assert "registry.invalid" in printed

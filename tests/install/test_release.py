@@ -32,7 +32,7 @@ def uploads(wheel: Path, sdist: Path) -> dict[str, bytes]:
 def test_metadata_is_valid_and_equal_in_wheel_and_sdist(uploads: dict[str, bytes]) -> None:
     of_wheel, of_sdist = uploads.values()
     assert of_wheel == of_sdist
-    metadata = Metadata.from_email(of_wheel)  # raises for every invalid field
+    metadata = Metadata.from_email(of_wheel)  # from_email raises for every invalid field
     assert parse_email(of_wheel)[1] == {}, "fields that nobody knows"
     assert set(metadata.classifiers or ()) <= classifiers
     assert "\n" not in (metadata.summary or "\n")

@@ -39,7 +39,7 @@ def succeeds(copy: Path, *arguments: str) -> None:
 
 
 def is_whole(copy: Path) -> None:
-    """Imports, types and tests of the commands hold."""
+    """The checks of imports and types and the tests of the commands pass."""
     succeeds(copy, "lint-imports")
     succeeds(copy, "mypy", "-p", "sparkwright", "-p", "roles")
     succeeds(copy, "python", "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider",

@@ -1,4 +1,4 @@
-"""pyinfra as a library: tests of commands leave it as its own command line would."""
+"""pyinfra as a library: tests restore its state, as the end of its command line would."""
 
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,6 @@
 """Sites with a broken plan, and hosts that answer: `sparkwright` and pyinfra run as users run them.
 
-The hosts are pyinfra's own for tests (``@fake``), so that nothing leaves this machine.
+The hosts are pyinfra's test hosts (``@fake``), so that no request leaves this machine.
 """
 
 import json
@@ -16,7 +16,7 @@ from tests.operations.harness import marked
 from tests.operations.real import INSTANT
 from tests.unit.builders import ROOT, probe
 
-#: Nobody listens there.
+#: No program listens at this address.
 NOBODY = "http://127.0.0.1:9"
 SERVICE = {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000}
 #: Data of every host: a plan that is valid, except for unreachable servers.

@@ -33,7 +33,7 @@ ANN = Owner("t0", "ann@laptop", "elsewhere", 1, since=820.0)
 
 @dataclass(frozen=True)
 class Said:
-    """Output of a program that is not an answer; ``bare`` has no marks around it."""
+    """Output of a program that is not an answer; with ``bare``, the output has no marks."""
 
     out: str = ""
     err: str = ""
@@ -231,7 +231,7 @@ class Case:
         seen: differences of the observation from a fresh Spark's.
         arguments: arguments of the operation.
         noop: reason for no change; None with a change.
-        would: planned changes, in words.
+        would: messages about planned changes.
         asks: program and request of the questions after the lock is taken; None for any request.
         answers: answers of these programs.
         done: recorded changes; default: the planned changes.

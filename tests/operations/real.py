@@ -1,7 +1,7 @@
-"""Real hosts of pyinfra behind its own connector for tests, ``@fake``: nothing leaves this process.
+"""Real hosts of pyinfra with pyinfra's test connector, ``@fake``: no request leaves this process.
 
-``harness.py`` invents a host's answers; here pyinfra itself runs, so that its interfaces, public or
-not, are tested.
+``harness.py`` invents a host's answers; here pyinfra itself runs, which tests public and private
+interfaces of pyinfra.
 """
 
 import json

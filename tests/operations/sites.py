@@ -41,7 +41,7 @@ def host_run(host: FakeHost, services: Mapping[str, Any] = SPARK, **data: Any) -
 def site(
     *hosts: FakeHost, services: Mapping[str, Any] = SPARK, rollout: Any = None, **data: Any
 ) -> Run:
-    """A run of these hosts, attached to them; one pyinfra state for all."""
+    """A run of these hosts, with one pyinfra state for all of them."""
     settings = RolloutSettings.model_validate(rollout or {})
     named = {host.name: host for host in hosts}
     every = {name: host_run(host, services, **data) for name, host in named.items()}

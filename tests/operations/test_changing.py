@@ -1,6 +1,4 @@
-"""The shape of all operations: messages of a dry run, one command, one message for one failed
-host.
-"""
+"""The common form of operations: messages of a dry run, one command, one message of a failure."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Services stopped and hosts taken out by request: lock, answer, and deploys that pass by."""
+"""Services stopped and hosts taken out by request: lock, answer, and deploys that skip them."""
 
 import json
 from dataclasses import replace
@@ -56,14 +56,14 @@ def test_phases_of_a_boot_are_shown_during_the_wait(
     assert asked["watch"][0]["state"] == "/opt/sparkwright/state/control"
     count = len(ran.host.asked)
     gevent.sleep(0.05)
-    assert len(ran.host.asked) == count  # no question is sent any more
+    assert len(ran.host.asked) == count  # no further question is sent
 
 
 def test_only_a_stop_continues_beside_a_run_that_may_have_died() -> None:
     ran, message = _controlled(lock=busy)
     assert (ran.well, message) == (True, [DONE])
     assert ran.host.lines[0] == "ann@laptop (for 3 min) is at work on this host: not waited for"
-    assert ran.memory.locked is None  # and their lock stays theirs
+    assert ran.memory.locked is None  # the other run keeps its lock
     for action in ("start", RESTART):
         ran, message = _controlled(replace(REQUEST, action=action), lock=busy)
         assert (ran.well, message, ran.host.programs) == (False, [], ["lock"])
@@ -108,7 +108,7 @@ def _preflight(**changes: Any) -> tuple[FakeHost, HostRun, bool]:
 
 
 def test_preflight_sets_a_host_in_maintenance_aside() -> None:
-    """Other faults don't matter: a user works on the host."""
+    """Other faults of a host in maintenance are ignored, since a user works on the host."""
     made, item, on = _preflight(maintenance=as_json(MARK), docker=None, switching=True)
     assert not on
     assert made.programs == ["observe"]
@@ -120,7 +120,7 @@ def test_preflight_sets_a_host_in_maintenance_aside() -> None:
 
 
 def test_a_host_in_maintenance_takes_no_part_in_the_run() -> None:
-    """No host may fetch weights from a host that may be off the next moment."""
+    """No host may fetch weights from a host that a user may switch off at any time."""
     hosts = [spark("spark-1"), spark("spark-2")]
     result = site(*hosts)
     for made in hosts:
@@ -129,7 +129,7 @@ def test_a_host_in_maintenance_takes_no_part_in_the_run() -> None:
     assert [item.name for item in result.live()] == ["spark-2"]
 
 
-# The same with pyinfra itself
+# --- A deploy by pyinfra's own command line
 
 
 def test_a_deploy_over_a_host_in_maintenance_ends_well(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""Every command of an emergency, with a broken plan: it uses the hosts' state; a lying host
-fails alone, and a deploy does not start.
+"""Every command of an emergency, with a broken plan: the command uses the hosts' state; only a
+lying host fails, and a deploy does not start.
 """
 
 from pathlib import Path
@@ -37,7 +37,7 @@ USAGE = DiskUsage((MODEL, BARE, STAGE), ())
 
 
 def gate(release: str = "b" * 12, root: str = ROOT, **changes: Any) -> dict[str, Any]:
-    """A release's record in the host's status; with changes of its smoke test."""
+    """A release's record in the host's status, with changes of the release's smoke test."""
     result: dict[str, Any] = encode(kept_service(release, root=root, **changes))
     return result
 
@@ -138,7 +138,7 @@ def test_every_command_of_an_emergency_works_without_a_plan(tmp_path: Path, name
 
 @pytest.mark.parametrize("command", ["status", "diff"])
 def test_a_read_only_command_makes_no_key(tmp_path: Path, command: str) -> None:
-    """The next deploy on another machine would take such a key for the fleet's."""
+    """The next deploy on another machine would deploy the new key to the fleet."""
     keys = 'keys = {"alice": {}}\n'
     write_site(tmp_path, host("spark-1", status=status()), group_data__all=keys)
     sparkwright(tmp_path, command)
@@ -216,7 +216,7 @@ def test_impossible_names_fail_the_host(case: str, question: Any) -> None:
     assert rollout.targets_of(item, run, to=None, only=None) is None  # type: ignore[arg-type]
 
 
-def test_a_release_sends_the_key_of_no_other_file() -> None:
+def test_a_release_with_files_of_another_service_is_refused() -> None:
     """A record that names files and units of another service is invalid."""
     for problem in ({"secrets": "/etc/shadow"}, {"unit": "sshd.service"}, {"name": "other"}):
         record = gate(**problem)
@@ -227,7 +227,7 @@ def test_a_release_sends_the_key_of_no_other_file() -> None:
 
 
 class Endless(str):
-    """An answer of letters, too long for an inventory's file to have it in full."""
+    """An answer of letters that is too long for the text of an inventory."""
 
     __slots__ = ()
 

@@ -49,7 +49,7 @@ def test_a_run_prints_a_row_for_each_host(capsys: pytest.CaptureFixture[str]) ->
     assert rows["spark-1"][4] == "http://10.0.0.1:8000/v1"
     assert release in rows["spark-1"]
     assert "6/6" in rows["spark-1"]
-    # The running release, not the planned one.
+    # The row shows the running release, not the planned release.
     assert rows["spark-2"][2] == "reverted"
     assert "0123456789ab" in rows["spark-2"]
     assert release not in rows["spark-2"]

@@ -81,13 +81,13 @@ def test_a_sleeping_service_is_prepared_and_not_started(
 
 
 def test_two_parallel_services_become_a_group() -> None:
-    """``exclusive`` was written to services that run: all but the first are stopped."""
+    """``exclusive`` was added to running services: the run stops all services except the first."""
     result = _host(running(ONE))
     ran = run(result, services.running, SERVICES, ONE.secrets, execute=True)
     assert ran.memory.changes == ["service chat: no start at boot, stop"]
     (service,) = _request(result).services
     assert (service.restart, service.sleeps, service.slept) == (True, True, False)
-    assert service.from_release == CHAT.release  # a way back starts it again
+    assert service.from_release == CHAT.release  # a rollback starts this release
 
 
 def test_an_active_service_marked_as_asleep_is_woken() -> None:
@@ -95,7 +95,7 @@ def test_an_active_service_marked_as_asleep_is_woken() -> None:
     assert ran.host.lines == ["would service writer: awake"]
 
 
-# Facts that a host must have
+# --- Files of the groups
 
 
 def _declared(seen: dict[str, Any], files: Any = FILES) -> Ran:

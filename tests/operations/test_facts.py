@@ -41,7 +41,7 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
     assert once == f"sudo -n {again}"
     assert again.startswith("python3 -IS -c ")
     assert again.endswith(f" {OBSERVE}")
-    assert len(command) < 2 * 100_000  # an argument holds 128 KiB
+    assert len(command) < 2 * 100_000  # an argument has at most 128 KiB
 
 
 # --- Through pyinfra itself -----------------------------------------------------------------------
@@ -68,12 +68,12 @@ def test_a_fact_with_arguments_extends_the_observation() -> None:
         )  # fmt: skip
         host.get_fact(views.LockHolder, files=["/etc/x"])
     assert executed(host) == [OBSERVE] * 3
-    # Known facts are kept: this answer holds less.
+    # The answer to this narrower request replaces no known fact.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
 
 
 def test_an_observation_without_sudo_is_repeated() -> None:
-    """pyinfra's own fact has no password for sudo; a sparkwright operation may have one."""
+    """A pyinfra fact has no password for sudo; a sparkwright operation may have a password."""
     host = host_of(real_state(observe=probe(sudo="a password is required", docker=None)))
     with on(host):
         assert host.get_fact(views.Docker) is None
@@ -102,7 +102,7 @@ def test_a_host_without_an_answer_fails_alone(answer: Any, message: str) -> None
     with on(bad):
         assert (
             bad.get_fact(views.NvidiaDriver) is None
-        )  # pyinfra's way: the default, and the host failed
+        )  # the default, as pyinfra returns it for a failed host
     assert state.failed_hosts == {bad}
     with on(good):
         assert good.get_fact(views.NvidiaDriver) == "580.95.05"

@@ -75,7 +75,7 @@ STARTED = (("install-runtime", None), ("jobs", None))
 
 
 def _compared(host: FakeHost, name: str, *secrets: str) -> None:
-    """Compare the request for jobs; secrets travel by standard input, and each in one place."""
+    """Compare the request for jobs; secrets are sent by standard input, each in one field."""
     asked = host.request("jobs")
     text = json.dumps(asked)
     assert [text.count(secret) for secret in secrets] == [1] * len(secrets)
@@ -87,7 +87,7 @@ def _compared(host: FakeHost, name: str, *secrets: str) -> None:
         job["units"] = [
             line for text in job["units"].values() for line in text.split("\n") if "Listen" in line
         ]
-    # The program's folder is named by its content, and so is the server's unit.
+    # The names of the program's folder and of the server's unit contain a hash of their content.
     shown = yaml.safe_dump(asked, width=100)
     home = host.request("install-runtime")["home"]
     shown = re.sub(r"sparkwright-share-\w+", "sparkwright-share-S", shown.replace(home, "HOME"))
@@ -230,7 +230,7 @@ SERVED = "AEON-7/Qwen3.6@cccc"
 
 
 def test_a_host_serves_the_content_that_peers_request() -> None:
-    """Requests of peers are known only after all hosts were observed: not while preparing."""
+    """Peers' requests exist only after the observation of all hosts, not during preparation."""
     asked: list[str] = []
 
     def contents() -> list[str]:
@@ -248,7 +248,7 @@ def test_a_host_serves_the_content_that_peers_request() -> None:
 
 
 def test_a_changed_setting_makes_another_server() -> None:
-    """systemd reads a unit's text once: a new text needs a new name."""
+    """systemd reads a unit's text once, so that a new text needs a new name."""
     home, ways = "/opt/sparkwright/runtime/r", Sources(peer_port=1)
     item, same, *others = (
         peers.server_job(position, how)
@@ -266,7 +266,7 @@ def test_a_changed_setting_makes_another_server() -> None:
     assert {name.partition(".")[0] for name in item.units} == {item.unit}
 
 
-#: The highest result of `systemd-analyze security` for each unit: the switch installs packages.
+#: Highest exposure of each unit by `systemd-analyze security`; the switch installs packages.
 MOST = {"fetch": 2.5, "pull": 2.5, "switch": 3.5}
 
 

@@ -94,7 +94,7 @@ def test_a_known_fact_is_not_queried() -> None:
         assert host.get_fact(Arch) == "aarch64"
         assert connector.executed_commands == []
         assert host.get_fact(Arch, _sudo=True) is None
-        host.get_fact(Command, "true")  # arguments without a name: pyinfra's own
+        host.get_fact(Command, "true")  # pyinfra answers a fact with positional arguments
     assert len(connector.executed_commands) == 2
     assert asked == [(Arch, {}), (Arch, {"_sudo": True})]
 
@@ -324,7 +324,7 @@ def test_any_exception_of_a_connection_fails_its_host_alone() -> None:
     assert "check that it is on" in str(result["unknown"])
 
 
-def test_at_a_terminal_the_passphrase_is_prompted_for(
+def test_a_terminal_prompts_for_the_passphrase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = key(tmp_path, "-t", "ed25519", phrase="open sesame")

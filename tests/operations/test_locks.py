@@ -23,14 +23,14 @@ TAKE = as_json(LockRequest(f"{ROOT}/state", take=locks.OWNER))
 
 
 def _dead() -> Owner:
-    """A run of this machine that has died silently."""
+    """A run of this machine that died without releasing its lock."""
     process = subprocess.Popen(["true"])
     process.wait()
     return replace(locks.OWNER, token="t1", by="bob@here", pid=process.pid, since=940.0)
 
 
 def _taken_by(owner: Owner) -> Any:
-    """Another run's lock, until it is broken by that owner's name."""
+    """Another run's lock, until a run breaks it in that owner's name."""
 
     def answer(request: Any) -> LockAnswer:
         if request["instead_of"] and request["instead_of"]["token"] == owner.token:
@@ -77,7 +77,7 @@ def test_the_lock_of_a_roll_out_names_the_hosts_batch() -> None:
     "owner",
     [
         replace(locks.OWNER, token="t1", by="bob@here"),  # another run in this very process
-        replace(locks.OWNER, token="t1", pid=1),  # somebody else's process
+        replace(locks.OWNER, token="t1", pid=1),  # a process of another user
         replace(_dead(), machine="elsewhere"),  # a process id has no meaning on another machine
         Owner("t1", "bob@here", locks.OWNER.machine, None),
     ],
@@ -115,7 +115,7 @@ def test_a_host_changed_since_its_observation_is_left_alone() -> None:
     host = _host(LockAnswer(True, last="t9"), last_lock="t8")
     with pytest.raises(HostError, match="somebody else changed this host since it was"):
         take(host)
-    # The lock is this run's by now, and is released with the connection.
+    # This run has taken the lock over, and releases it with the connection.
     assert host.memory.locked == ROOT
     host = _host(LockAnswer(True, last="t8"), last_lock="t8")
     take(host)

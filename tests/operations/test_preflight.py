@@ -38,7 +38,7 @@ def test_every_fault_of_a_refused_host_is_reported_at_once() -> None:
     assert ids[:2] == ["error: nvidia-driver", "error: docker"]
     assert host.memory.failure == "refused by preflight: nvidia-driver, docker"
     assert host.lines[-1] == f"{host.memory.failure}: this host stays unchanged"
-    # The host takes part in nothing any more; the others continue.
+    # The refused host leaves the run; the other hosts continue.
     assert host not in host.state.active_hosts
     assert host_run(host) is None  # type: ignore[arg-type]
     assert len(host.state.active_hosts) == 1
@@ -46,7 +46,7 @@ def test_every_fault_of_a_refused_host_is_reported_at_once() -> None:
 
 @pytest.fixture
 def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """An address before a replica whose name only the controller's ssh_config has."""
+    """An address in front of a replica whose name only the controller's ssh_config resolves."""
     monkeypatch.setattr(observation, "_reached_from_here", lambda _: {"spark-1": "10.0.0.1"})
     return {"address": {"port": 8080}, "ssh_hostname": "kitchen"}
 

@@ -1,4 +1,4 @@
-"""Lines that change in place: drawn again, and separate from the log."""
+"""Lines that change in place: each is redrawn, and separate from the log."""
 
 import logging
 import re
@@ -40,11 +40,11 @@ class Terminal(StringIO):
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     result = Terminal()
-    # pytest puts back the real one before each test.
+    # pytest restores the real standard error before each test.
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=result))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
-    # A command that another test ran in this process may have left its own.
+    # A command of an earlier test may have left log handlers in this process.
     monkeypatch.setattr(logging.getLogger("pyinfra"), "handlers", [])
     return result
 
@@ -72,7 +72,7 @@ def test_each_host_has_a_bar_beside_the_sum(terminal: Terminal) -> None:
     neighbour = FIGURES.replace("the internet", "a neighbour")
     lines = _seen(terminal.message())
     assert lines == [f"[a] {FIGURES}", f"[spark-2] {neighbour}", total]
-    # A finished host is removed; the line of a boot is beside the others' bars.
+    # The line of a finished host disappears; the line of a boot is beside the bars of other hosts.
     shown.remove("a")
     shown.remove("a")
     shown.tell(_host("a"), "chat: compiling for 3 s\x1b[2J", None)
@@ -92,7 +92,7 @@ def test_the_log_pushes_the_bars_down(terminal: Terminal) -> None:
         erased, _, rest = terminal.message().partition("a line of the log\n")
         assert (erased.endswith("\x1b[1A\x1b[2K"), rest) == (True, "")
         assert len(handler.filters) == 1
-        # A command that shows its own progress gets the steps, and hosts log nothing.
+        # A command that shows its own progress gets the steps, and hosts log no line.
         events: list[tuple[str, str]] = []
         shown.notice = lambda *event: events.append(event)
         for _ in range(2):
@@ -102,7 +102,7 @@ def test_the_log_pushes_the_bars_down(terminal: Terminal) -> None:
         logger.handlers.clear()
 
 
-def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
+def test_a_line_is_logged_at_each_change_and_at_intervals_without_a_terminal(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Output never pauses for a minute and never repeats every five seconds."""
@@ -123,7 +123,7 @@ def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
     assert terminal.message() == ""
 
 
-def test_without_a_terminal_the_sum_is_a_line_each_ten_seconds(
+def test_the_sum_is_logged_every_ten_seconds_without_a_terminal(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal.tty = False

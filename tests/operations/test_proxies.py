@@ -49,7 +49,7 @@ def test_a_switch_changes_the_proxies_too() -> None:
     result = proxies.switched(PROXY, FILES, probe(), root)
     assert result is not None
     assert result.files == FILES
-    # Also paths that only the earlier plan had: going back needs them again.
+    # A rollback also needs the paths of the earlier plan.
     assert set(FILES) <= set(result.managed)
     assert f"{UNITS}/{HEALTH_UNIT}" in result.managed
     gone = proxies.switched(None, {}, probe(**proxied(ONE)), root)
@@ -96,6 +96,6 @@ def test_the_certificate_is_removed_when_tls_is_turned_off(secured: HostRun) -> 
     result = proxies.pending(clear.proxies, clear.proxy_files, probe(**seen))
     assert result == [f"remove {PEM}"]
     back = proxies.switched(clear.proxies, clear.proxy_files, probe(**seen), "/opt/sparkwright")
-    # A switch that fails restores it.
+    # A failed switch restores the certificate.
     assert back is not None
     assert PEM in back.managed

@@ -57,7 +57,7 @@ def test_a_host_is_asked_once_per_interval_and_only_while_a_page_is_open(
 
     def question(*_: Any) -> float:
         asked.append(now)
-        sleep(1.5)  # as long as the answer takes
+        sleep(1.5)  # the duration of an answer
         return now
 
     monkeypatch.setattr(questions, "time", SimpleNamespace(monotonic=lambda: now))

@@ -25,7 +25,7 @@ BAD = SwitchJournal("", "ended", "reverted", ("no answer within 900 s", "more"),
 
 
 class Clock(SimpleNamespace):
-    """A clock that sleeping moves."""
+    """Clock that only ``sleep`` advances."""
 
     now = 100.0
 
@@ -52,7 +52,7 @@ def _four(**rollout: Any) -> tuple[Run, list[FakeHost]]:
 def _turn(
     host: FakeHost, result: SwitchJournal | HostError = GOOD, left: Callable[[], None] | None = None
 ) -> str:
-    """The host's turn; its result, in short."""
+    """Switch the host in its turn; return a short result."""
 
     def switch(_: Any) -> SwitchJournal:
         if isinstance(result, HostError):
@@ -95,7 +95,7 @@ def test_after_a_failure_no_host_is_switched(
         message = _turn(host, left=partial(left.append, host.name))
         assert message == f"not switched, since {why}"
     assert left == ["spark-2", "spark-3", "spark-4"]
-    # The first reason stays.
+    # A later reason does not replace the first reason.
     run.rollout.stop("another")
     assert run.rollout.stopped == why
 
@@ -147,7 +147,7 @@ def test_unprepared_hosts_are_left_out_or_stop_the_rollout() -> None:
         run, hosts = _four(unprepared=unprepared)
         run.hosts["spark-4"].memory.failure = "no space left"
         assert _turn(hosts[0]) == text
-    # A host that fails in its switch is not unprepared.
+    # A host that fails in its switch does not count as unprepared.
     run, hosts = _four(unprepared="stop", canaries=0, batch=1)
     assert _turn(hosts[0]) == "good"
     run.hosts["spark-1"].memory.failure = "smoke"
@@ -203,7 +203,7 @@ def test_a_good_switch_is_as_planned_and_can_be_reverted() -> None:
     (back,) = _to_take_back(host, run, item)
     assert (back.to, back.from_release) == (OLD, item.services[0].release)
     assert back.why == ("spark-2 failed",)
-    # Hosts that were not switched, or had no release before, have nothing to go back to.
+    # Hosts that were not switched, or had no release before, have no release for a rollback.
     assert _to_take_back(host, run, run.hosts["spark-2"]) == []
 
 

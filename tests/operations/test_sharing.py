@@ -1,5 +1,5 @@
-"""Sources of each host: decided once for a run, from the observations of all of its hosts; the
-peer server's units, and the owner of its port.
+"""Sources of each host, decided once for a run from the observations of all hosts; the peer
+server's units, and the owner of the server's port.
 """
 
 import json
@@ -55,7 +55,7 @@ def _seen(run: Run, host: FakeHost, *, models: bool, image: bool, parts: bool = 
 
 
 def _fleet(*has: bool, **data: Any) -> tuple[Run, list[FakeHost]]:
-    """Hosts that have everything, or nothing."""
+    """Hosts that have all files and images, or none of them."""
     hosts = [spark(f"spark-{n}") for n in range(1, len(has) + 1)]
     run = site(*hosts, **data)
     for host, there in zip(hosts, has, strict=True):
@@ -83,7 +83,7 @@ def test_a_host_that_has_the_content_is_asked_first() -> None:
 def test_hosts_that_do_not_share_take_no_part() -> None:
     run, (_, second) = _fleet(True, False, peer_sharing=False)
     assert _peers(run, second) == ()
-    # A host with an unknown address, behind a jump host, shares nothing either.
+    # A host with an unknown address, behind a jump host, shares no file either.
     run, (_, second) = _fleet(True, False)
     run.hosts["spark-1"].connection = None
     assert _peers(run, second) == ()
@@ -92,14 +92,14 @@ def test_hosts_that_do_not_share_take_no_part() -> None:
     assert _peers(run, second) == ("http://10.9.9.9:18700",)
 
 
-def test_a_host_that_failed_since_is_not_asked() -> None:
+def test_a_host_that_failed_after_its_observation_is_not_asked() -> None:
     run, (first, second) = _fleet(True, False)
     assert _peers(run, second)
     first.memory.failure = "refused by preflight"
     assert _peers(run, second) == ()
 
 
-def test_an_image_is_given_only_while_its_parts_are_kept() -> None:
+def test_an_image_is_shared_only_while_its_parts_are_kept() -> None:
     run, (first, second) = _fleet(True, False)
     _seen(run, first, models=True, image=True, parts=False)
     assert _peers(run, second, IMAGE) == ()
@@ -202,7 +202,7 @@ def test_hosts_of_one_fabric_share_over_the_fabric_first() -> None:
     assert served == ("10.0.0.1", "192.168.178.11", "192.168.177.11")
 
 
-def test_a_host_that_claims_anothers_address_gets_no_peers_there() -> None:
+def test_a_host_with_another_hosts_address_gets_no_peers_there() -> None:
     run, (first, second) = _fleet(True, False)
     _railed(run, second, enp1s0f1np1="192.168.177.12")
     for claimed in ("192.168.177.12", "10.0.0.99", "8.8.8.8", "169.254.1.1", "x;reboot", "::1"):
@@ -210,7 +210,7 @@ def test_a_host_that_claims_anothers_address_gets_no_peers_there() -> None:
         assert _peers(run, second) == ("http://10.0.0.1:18650",), claimed
 
 
-def test_a_certificate_for_lan_addresses_is_used_on_the_lan_alone() -> None:
+def test_a_certificate_for_lan_addresses_is_used_only_on_the_lan() -> None:
     run, (first, second) = _fleet(True, False)
     _railed(run, first, enp1s0f1np1="192.168.177.11")
     _railed(run, second, enp1s0f1np1="192.168.177.12")
@@ -225,7 +225,7 @@ HOME = "/opt/sparkwright/runtime/abc"
 JOB = peers.server_job(HOME, Sources(addresses=("10.0.0.2",)))
 
 
-def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_port() -> None:
+def test_the_server_reads_only_its_files_without_root_and_systemd_holds_its_port() -> None:
     """The server sees programs, models, parts and keys; with its one capability, open_by_handle_at
     would reach every file, so its system calls are limited; the server itself reaches no network.
     """
@@ -239,7 +239,7 @@ def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_por
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """Commands to systemctl; the disk has room for everything."""
+    """Commands to systemctl, on a host with enough room on its disk."""
     asked: list[tuple[str, ...]] = []
 
     def systemctl(*arguments: str) -> Outcome:
@@ -327,7 +327,8 @@ def test_a_bundle_is_served_on_one_address_to_clients_with_the_key(
     assert client.held().ranges == ((0, 2),)
     assert bytes(client.piece(0, 2)) == b"{}"
     client.close()
-    # Only the site's owner reads the key in its folder, and the fleet's secret is not in it.
+    # Only the site's owner can read the folder of the key, which does not contain the fleet's
+    # secret.
     (key,) = tmp_path.glob(".sparkwright/bundle-*/keys/*")
     assert key.stat().st_mode & 0o077 == 0
     assert key.parent.parent.stat().st_mode & 0o077 == 0

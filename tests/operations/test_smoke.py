@@ -47,7 +47,7 @@ def test_an_open_route_fails_the_host_and_a_refusing_route_passes(answers: dict[
     assert (ran.well, arguments in str(ran.memory.failure)) == (not answers, bool(answers))
     assert (ran.memory.failure is None, len(ran.commands)) == (not answers, len(answers))
     assert (smokes["chat"].passed, smokes["chat"].total) == (1 if answers else 2, 2)
-    assert host.programs == ["check"]  # one remote execution, as before
+    assert host.programs == ["check"]  # all tests of a host are one remote execution
 
 
 def test_an_address_without_services_is_asked_too() -> None:

@@ -1,4 +1,4 @@
-"""Complete, valid inputs for unit tests, to be changed in one place each."""
+"""Complete, valid inputs for unit tests, in which each test changes one place."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ PLATFORM = PlatformImage(
 
 
 def origin(key: str) -> str:
-    """Every key comes from one file here."""
+    """All keys come from one file in these tests."""
     return "group_data/sparks.py"
 
 
@@ -97,7 +97,7 @@ def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
 def kept_service(
     release: str, name: str = "qwen36", root: str | Path = "/opt/sparkwright", **gate: Any
 ) -> Service:
-    """A service in a host's record; ``gate`` changes its smoke test, and with a proxy it is
+    """A service in a host's record; ``gate`` changes its smoke test. A service with a proxy is
     drained at once.
     """
     home = f"{root}/services/{name}"
@@ -119,7 +119,7 @@ def gpus(text: str) -> dict[str, Any]:
 
 
 def probe(**changes: Any) -> Observation:
-    """A fresh Spark in perfect order; ``changes`` replace whole keys."""
+    """A fresh Spark without faults; ``changes`` replace whole keys."""
     data = safe_load((ROOT / "tests/fixtures/spark.yaml").read_text())
     data["gpu"] = gpus("NVIDIA GB10, 12.1, 580.95.05, [N/A]\n")
     return decode(Observation, {**data, **changes})

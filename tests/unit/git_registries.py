@@ -17,7 +17,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def git_registry(folder: Path) -> Path:
-    """A folder as a git repository with one commit of all its files; made once of equal files."""
+    """Make a folder a git repository with one commit of all files; equal files share one copy."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     made = _made(tuple((path.relative_to(folder), path.read_bytes()) for path in files))
     shutil.copytree(Path(made.name, ".git"), folder / ".git")

@@ -23,7 +23,7 @@ KEY = "sk-of-the-test-0123456789"
 
 
 def written(folder: Path, port: int, address: str = "127.0.0.1", more: str = "") -> Path:
-    """A site whose host "box" serves at a port, with the fleet's key."""
+    """A site whose host "box" serves on a port, with the fleet's key."""
     (folder / "inventory").mkdir(parents=True)
     service = f'{{"recipe": "qwen36-35b-a3b-heretic-dflash", "port": {port}{more}}}'
     (folder / "inventory/lab.py").write_text(
@@ -66,7 +66,7 @@ class Terminal:
         os.write(self._end, message.encode())
 
     def until(self, message: str, times: int = 1, seconds: float = 30) -> str:
-        """Wait for a text on the screen. Returns everything since the start."""
+        """Wait for a text on the screen. Return all output since the start."""
         deadline = time.monotonic() + seconds
         while self.got.count(message) < times:
             assert time.monotonic() < deadline, f"no {message!r} in {self.got!r}"
@@ -74,7 +74,7 @@ class Terminal:
         return self.got
 
     def interrupt(self) -> None:
-        """Press Ctrl-C while a line is waited for.
+        """Press Ctrl-C while the command waits for a line.
 
         CPython's readline loses a signal between its prompt and its ``select``.
         """
@@ -96,7 +96,7 @@ class Terminal:
         if select.select([self._end], [], [], seconds)[0]:
             try:
                 data = os.read(self._end, 65536)
-            except OSError:  # nobody holds its other end any more
+            except OSError:  # no process holds the other end
                 return False
             self.got += data.decode(errors="replace")
             return bool(data)
@@ -104,9 +104,7 @@ class Terminal:
 
 
 def _controlled() -> None:
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a test run in the background has none
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores SIGINT
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

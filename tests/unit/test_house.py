@@ -14,15 +14,15 @@ PARALLEL = (
     r"sparkwright/(facts|operations|host|cli)/",
     r"sparkwright/checks/\w+/facts\.py",
 )
-#: Code that may name the default engine: its own, readers of its recipes, the catalog and its
-#: table of GPUs, and a salt with which every host's key would change.
+#: Code that may name the default engine: the engine's package, readers of its recipes, the catalog
+#: and its table of GPUs, and the salt of every host's key.
 ENGINE_NAMED = (
     "sparkwright/engines/", "sparkwright/recipes/", "sparkwright/extras/imports/",
     "sparkwright/catalog/", "sparkwright/config/keys.py",
 )  # fmt: skip
-#: YAML files of prose, which may name it too.
+#: YAML files of prose, which may name the default engine, too.
 PROSE = r".*(checks|causes|measures|messages|validation)\.yaml"
-#: Files whose names a tool gives.
+#: Files whose names a tool prescribes.
 GIVEN = (":!*__init__.py", ":!*__main__.py", ":!*conftest.py", ":!*deploy.py")
 
 

@@ -1,7 +1,7 @@
 """sparkwright's figures against AIPerf's own report, and against the server's own histograms.
 
-The real AIPerf measures the fake for vLLM, whose first token takes 0.2 s and each further one
-20 ms. The test compares three accounts of the same requests, never a clock with a constant: a busy
+The real AIPerf measures the fake for vLLM, whose first token takes 0.2 s and each further token 20
+ms. The test compares three accounts of the same requests, never a clock with a constant: a busy
 machine slows down all three alike.
 """
 
@@ -26,15 +26,16 @@ from sparkwright.findings.user_error import UserError
 from tests.engine.captures import counters
 from tests.host.lab.fake_server import KEY, NGRAM, launched, make_model
 
-#: Without a warm-up, so that the server's histograms hold exactly the measured requests.
+#: Loads without a warm-up: the server's histograms hold exactly the measured requests.
 LOADS = (Load(1, 6, 0), Load(4, 12, 0))
 MAX_TOKENS = 48
-#: The client's account of a first token includes the network, its own event loop and the server's
-#: sending; the server's does not. Here the difference is 2 to 25 ms, and grows with the number of
-#: requests at a time on two busy cores: 50 ms is twice that, and a quarter of the measured time.
+#: The client's time to the first token includes the network, the client's event loop and the
+#: server's sending; the server's time does not. Here the difference is 2 to 25 ms, and grows with
+#: the number of simultaneous requests on two busy cores. The limit of 50 ms is twice the largest
+#: difference, and a quarter of the measured time.
 FIRST_TOKEN_OVER = 0.05
 #: Time per token is a difference of two moments of the same stream: transport delays cancel except
-#: the first and last chunk's, some ms of 0.94 s. Seen: below 1 %.
+#: the first and last chunk's, some ms of 0.94 s. The observed difference is below 1 %.
 PER_TOKEN = 0.03
 
 

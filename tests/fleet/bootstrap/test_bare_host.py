@@ -1,4 +1,4 @@
-"""A bare host, with neither Docker nor NVIDIA's toolkit: to an answer, and back again."""
+"""Deploy on a bare host without Docker and NVIDIA's toolkit, and complete removal."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def _bootstrap(site: Site, steps: list[str], **more: object) -> None:
 
 @pytest.fixture
 def fresh(site: Site) -> Iterator[Site]:
-    """The host as its installer left it."""
+    """Freshly installed host."""
     with as_installed(site, BARE, INVENTORY):
         _bootstrap(site, STEPS)
         yield site
@@ -47,7 +47,7 @@ def _run(site: Site, *arguments: str, code: int = 0, deploy: str = "deploy.py") 
 
 @contextlib.contextmanager
 def _firmware() -> Iterator[None]:
-    """Boot a machine that has gone down: systemd-nspawn leaves that to its caller."""
+    """Boot a machine that has shut down, since systemd-nspawn does not restart it."""
 
     def boot() -> None:
         until(lambda: machines.running(BARE) is None, "down", 120)
@@ -104,7 +104,7 @@ def test_one_command_takes_a_bare_host_to_an_answer_and_back(fresh: Site) -> Non
     text = fresh.sparkwright("remove", INVENTORY, "--weights", "--bootstrap", "--yes")
     assert "package docker.io" in text
     gone = set(_packages().splitlines()) - set(before.splitlines())
-    # HAProxy belongs to a deploy, and stays; so do its dependencies.
+    # HAProxy and its dependencies stay: a deploy installed them, not bootstrap.
     assert not [item for item in gone if item.endswith(" installed") and "docker" in item]
     assert not _has("docker")
     assert not _has("nvidia-ctk")
@@ -164,8 +164,8 @@ def test_bootstrap_continues_after_a_power_cut(fresh: Site) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_first_bootstrap_asks_for_a_password(fresh: Site) -> None:
-    """The command asks for the password once and shows it in no process list; afterwards sudo
-    needs none.
+    """The command asks for the password once and shows it in no process list; afterwards sudo needs
+    no password.
     """
     inside(BARE.name, "sh", "-c", f"echo '{USER}:a-secret-of-hers' | chpasswd; "
            f"echo '{USER} ALL=(ALL) ALL' > /etc/sudoers.d/{USER}")  # fmt: skip
@@ -189,7 +189,7 @@ def test_a_first_bootstrap_asks_for_a_password(fresh: Site) -> None:
         while chunk := os.read(leader, 4096):
             text += chunk
     except OSError:
-        pass  # the terminal is closed with its last process
+        pass  # the last process closes the terminal
     assert done.wait(timeout=200) == 0, text.decode(errors="replace")
     inside(BARE.name, "systemctl", "stop", "eyes")
     assert "a-secret-of-hers" not in inside(BARE.name, "sh", "-c", "strings -a /run/seen || "
@@ -217,12 +217,12 @@ def test_packages_with_a_foreign_signature_are_not_installed(fresh: Site) -> Non
     assert "holds the key" in run.output
     assert not _has("nvidia-ctk")
     key = "/etc/apt/keyrings/sparkwright-nvidia-container-toolkit.asc"
-    inside(BARE.name, "test", "-e", key)  # of the run before, and not another run's
+    inside(BARE.name, "test", "-e", key)  # the first run wrote this key
 
 
 @pytest.mark.timeout(400)
 def test_a_driver_is_installed_and_its_host_rebooted_only_on_request(fresh: Site) -> None:
-    """The test has a PCI bus with a GPU of its own: this machine has no GPU."""
+    """The test simulates a PCI bus with a GPU, since this machine has no GPU."""
     _bootstrap(fresh, ["driver"], bootstrap_sources={"driver": SOURCES["nvidia-container-toolkit"]})
     inside(BARE.name, "rm", "/usr/bin/nvidia-smi")
     bus = "mkdir -p /run/pci/0 && cd /run/pci/0 && echo 0x10de > vendor && echo 0x2b85 > device && "

@@ -1,5 +1,5 @@
-"""``sparkwright up`` at a terminal: from a box as delivered, with a login by password, a sudo
-that asks and no Docker, to an answer in one command; with interruptions.
+"""``sparkwright up`` at a terminal: one command takes a delivered box, with a login by password, a
+sudo that asks and no Docker, to an answer, also after interruptions.
 """
 
 import os
@@ -29,7 +29,7 @@ IPV6 = ("fd00:77::1", "fd00:77::31")
 
 @pytest.fixture
 def mine(site: Site, tmp_path: Path) -> Iterator[Path]:
-    """A site without hosts, of a user without an SSH key; and the box as delivered."""
+    """Site without hosts, whose user has no SSH key, and a box as delivered."""
     folder = tmp_path / "mine"
     made = _again(tmp_path, "init", str(folder))
     assert made.returncode == 0, made.stdout
@@ -62,7 +62,7 @@ def _shell(script: str) -> str:
 
 @contextmanager
 def _up(folder: Path, *arguments: str, to: str = PLAN) -> Iterator[Terminal]:
-    """The command at a terminal, its prompts answered up to one prompt, which is left open."""
+    """Run the command at a terminal and answer its prompts up to ``to``, which stays open."""
     with terminal(folder, "up", *arguments) as shown:
         for prompt, typed in ((KEY, "yes"), (TOLD, PASSWORD), (PLAN, "y")):
             shown.until(prompt, seconds=120)
@@ -82,7 +82,7 @@ def _again(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _untouched(folder: Path) -> None:
-    """The box is unchanged, and no inventory has it."""
+    """Check that the box is unchanged and in no inventory."""
     assert (folder / "inventory/lab.py").read_text() == '"""Mine."""\n'
     _shell("! command -v docker && ! test -e /opt/sparkwright && ! test -e /var/lib/sparkwright")
 
@@ -91,7 +91,7 @@ def _untouched(folder: Path) -> None:
 def test_up_takes_a_new_box_to_an_answer_and_remove_undoes_every_step(
     site: Site, mine: Path
 ) -> None:
-    """The box has a card of 12 GB, and the model is a repository of GGUF files by its name."""
+    """The box has a card of 12 GB, and the model is named by its repository of GGUF files."""
     site.gpu(BARE.name, kind="rtx5070")
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
     inside(BARE.name, "systemd-run", "--unit=eyes", "sh", "-c", f"{watch} > /root/seen 2>/dev/null")
@@ -102,7 +102,7 @@ def test_up_takes_a_new_box_to_an_answer_and_remove_undoes_every_step(
         assert shown.ended(600) == 0, shown.got
     assert [shown.got.count(prompt) for prompt in (KEY, TOLD, PLAN)] == [1, 1, 1]
     assert PASSWORD not in shown.got
-    _shell("systemctl stop eyes")  # alone: otherwise it would match the command that searches
+    _shell("systemctl stop eyes")  # the recording ends before the search
     assert PASSWORD.encode() not in (BARE.root / "root/seen").read_bytes()
     assert not [path for path in mine.rglob("*") if path.is_file()
                 and PASSWORD in path.read_text(errors="replace")]  # fmt: skip
@@ -120,7 +120,7 @@ def test_up_takes_a_new_box_to_an_answer_and_remove_undoes_every_step(
 
 @pytest.mark.timeout(300)
 def test_impossible_settings_are_reported_before_any_change(site: Site, mine: Path) -> None:
-    """A wrong password, no terminal, a full disk, and a GPU without a recipe."""
+    """The cases are a wrong password, no terminal, a full disk, and a GPU without a recipe."""
     with _up(mine, TARGET, to=TOLD) as shown:
         for turn in range(1, 4):
             shown.until(TOLD, turn)
@@ -140,7 +140,7 @@ def test_impossible_settings_are_reported_before_any_change(site: Site, mine: Pa
     card = BARE.root / fakes.GPU_FILE
     card.write_text(card.read_text().replace("H200", "L40S").replace('"9.0"', '"8.9"'))
     with terminal(mine, "up", TARGET) as shown:
-        shown.until(TOLD)  # sudo's: the key is installed by now
+        shown.until(TOLD)  # sudo asks: the key is installed
         shown.type(f"{PASSWORD}\n")
         assert shown.ended(60) == 2, shown.got
     assert "L40S" in shown.got
@@ -170,7 +170,7 @@ def test_a_box_is_reached_through_a_jump_host_and_by_ipv6(mine: Path, target: st
 
 
 @pytest.mark.timeout(300)
-def test_a_jump_host_has_a_password_of_its_own(mine: Path) -> None:
+def test_a_jump_host_has_its_own_password(mine: Path) -> None:
     """The prompt names the jump host, whose password differs from the box's."""
     kept = f"/home/{USER}/.ssh/authorized_keys /etc/shadow"
     jump = f"tar -cPf /root/kept.tar {kept}; echo '{USER}:of-the-gate' | chpasswd"
@@ -190,7 +190,7 @@ def test_a_jump_host_has_a_password_of_its_own(mine: Path) -> None:
         inside(HOSTS[0].name, "tar", "-xPf", "/root/kept.tar")
 
 
-#: The box's progress when the laptop is closed.
+#: Progress of the box at the moment when the laptop is closed.
 MOMENTS = {
     "packages are installed": "pgrep -x dpkg",
     "weights are on their way": "test -e /opt/models",

@@ -1,4 +1,4 @@
-"""An attacker's program within a service's container: its rights, and the place of the key."""
+"""Rights of an attacker's program in a service's container, and the place of the key."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ ATTACKS = {
     "the models": "open('/models/qwen36/planted', 'w')",
     "the key's file": "open('/run/secrets/engine.env', 'a')",
 }
-#: Threads count like processes, and cost less.
+#: Threads count like processes, and need less memory.
 FORK_BOMB = """
 import threading, time
 threading.stack_size(65536)
@@ -82,7 +82,7 @@ def test_no_command_and_no_file_shows_the_key(site: Site, hardening: str) -> Non
         assert key not in ssh(HOST, f"docker logs {NAME} 2>&1")
         assert key not in inside(HOST, "journalctl", "--no-pager", "-o", "cat")
         assert key not in ssh(HOST, "sudo sh -c 'cat /opt/sparkwright/services/*/releases/*/*'")
-    # The key is readable by root alone, and by vLLM, which checks it.
+    # Only root can read the key, and vLLM, which checks it.
     environments = ssh(HOST, f"sudo cat {' '.join(f'/proc/{pid}/environ' for pid in processes())}")
     assert engine in environments
     assert site.key not in environments
@@ -113,7 +113,7 @@ def test_root_in_the_container_is_not_root_on_the_host(hardening: str, attack: s
     assert "PermissionError" in text or "Read-only file system" in text, text
 
 
-def test_strict_hardening_allows_writes_to_the_listed_places_alone(hardening: str) -> None:
+def test_strict_hardening_allows_writes_only_to_listed_places(hardening: str) -> None:
     assert within("open('/tmp/own', 'w')").endswith("ended 0")
     planted = within("open('/usr/planted', 'w')")
     if hardening == "default":
@@ -129,7 +129,7 @@ def test_a_container_shares_neither_memory_nor_network_with_its_host(hardening: 
     for name in ("ipc", "net", "pid", "mnt"):
         own = ssh(HOST, f"sudo readlink /proc/{pid}/ns/{name}")
         assert own != ssh(HOST, f"sudo readlink /proc/1/ns/{name}"), name
-    # From inside no address is reachable.
+    # The container can reach no address.
     out = within("import socket; socket.create_connection(('10.213.77.2', 5000), 3)")
     assert out.endswith("ended 1"), out
 
@@ -170,14 +170,14 @@ def test_a_switch_changes_the_hardening_and_a_rollback_restores_the_former_level
 
 @pytest.mark.timeout(300)
 def test_without_a_proxy_only_the_published_port_is_reached(site: Site) -> None:
-    """A further port of the engine, at its container's address: accessed by a local user, and by
-    a neighbour that routes packets there; and the host, accessed from within.
+    """A local user, and a neighbour that routes packets, try another port at the container's
+    address. The container also tries to reach its host.
     """
     site.power_on()
     site.repair()
     site.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": False,')
     site.deploy("--limit", HOST)
-    ssh(HOST, "sudo systemctl restart sparkwright-qwen36")  # the rules are made once
+    ssh(HOST, "sudo systemctl restart sparkwright-qwen36")  # a second start adds no rule
     health = "curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/health || true"
     until(lambda: ssh(HOST, health) == "200", "it serves again")
     count = "sudo iptables-save -t mangle | grep -c -- '-[io] sw-.* -j SPARKWRIGHT-' || true"
@@ -197,7 +197,7 @@ def test_without_a_proxy_only_the_published_port_is_reached(site: Site) -> None:
     script = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 3)"
     connect = f"python3 -c '{script}'"
     try:
-        ssh(HOST, f"sudo {connect} {at} 29999")  # it is there
+        ssh(HOST, f"sudo {connect} {at} 29999")  # the port is open on its host
         for where, user in ((HOST, "sudo -u nobody "), ("spark-2", "")):
             for port in (29999, 8000):
                 out = ssh(where, f"{user}{connect} {at} {port} 2>&1; echo ended $?")

@@ -16,7 +16,7 @@ def statuses(key: str) -> set[int]:
 
 
 def named(site: Site, name: str = "openclaw") -> str:
-    """A client's key, as the controller has it now."""
+    """Current key of a client on the controller."""
     return (site.folder / ".sparkwright/keys" / name).read_text().strip()
 
 
@@ -63,7 +63,7 @@ def test_a_rotation_includes_the_fleets_own_key(clients: Site) -> None:
     assert deploy(clients).changed == set()
 
 
-def test_a_revoked_key_opens_nothing_and_other_keys_still_open(clients: Site) -> None:
+def test_a_revoked_key_gets_no_answer_and_other_keys_get_answers(clients: Site) -> None:
     key = named(clients)
     text = clients.sparkwright("key", "revoke", "openclaw", INVENTORY)
     assert key not in text
@@ -79,7 +79,7 @@ def test_a_revoked_key_opens_nothing_and_other_keys_still_open(clients: Site) ->
     assert statuses(named(clients)) == {200}
 
 
-def test_a_host_has_names_and_no_clients_key(clients: Site) -> None:
+def test_a_host_stores_names_and_no_client_key(clients: Site) -> None:
     keys = (clients.key, named(clients, "laptop"))
     statuses(keys[1])
     run = deploy(clients, "--diff", "-vvv")

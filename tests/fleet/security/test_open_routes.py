@@ -16,7 +16,7 @@ ROUTES = [
     if not line.startswith("#")
 ]
 SSH, PROXY, PEERS = 22, 8000, 18650
-#: Asked of vLLM itself, these answer without the key.
+#: Routes that vLLM itself answers without the key.
 OPEN = ("/invocations", "/tokenize", "/metrics", "/version", "/openapi.json")
 ASK = {
     "/v1/completions": {"model": "qwen36-fast", "prompt": "1 2 3", "max_tokens": 2},
@@ -73,8 +73,8 @@ for how in ("connect", "bind"):
         except OSError:
             pass
 """
-#: A program at ports of loopback that an engine and its health check could use: it confirms
-#: everything.
+#: Program on loopback ports that an engine and its health check could use. It answers every request
+#: with success.
 POSE = """
 import http.server, sys
 class Yes(http.server.BaseHTTPRequestHandler):
@@ -111,7 +111,7 @@ def test_no_route_answers_without_the_right_key(proxied: Site, host: str) -> Non
     assert len(ROUTES) > 50
     for key in (None, "sk-wrong", proxied.key[:-1], proxied.key.swapcase()):
         for method, path in ROUTES:
-            if path == "/health":  # reports whether the service exists, and nothing else
+            if path == "/health":  # an open route, which only shows whether the service runs
                 continue
             body = json.dumps(ASK.get(path, {})) if method == "POST" else None
             asked = path.replace("{id}", "resp_0a1b2c")
@@ -125,12 +125,12 @@ def test_the_right_key_opens_the_clients_routes(proxied: Site) -> None:
         assert status(address, PROXY, "POST", path, proxied.key, json.dumps(body)) == 200
     for path in ("/v1/models", "/metrics"):
         assert status(address, PROXY, "GET", path, proxied.key) == 200
-    for path in ("/version", "/openapi.json", "/server_info"):  # of no use to clients
+    for path in ("/version", "/openapi.json", "/server_info"):  # clients do not need these routes
         assert status(address, PROXY, "GET", path, proxied.key) == 404
 
 
 def test_vllm_itself_leaves_routes_open(proxied: Site) -> None:
-    """On the host, past the proxy, the routes answer without a key: the reason for the proxy."""
+    """Without the proxy, the routes would answer a user of the host without a key."""
     for path in OPEN:
         body = f"-H 'Content-Type: application/json' -d '{json.dumps(ASK['/tokenize'])}'"
         arguments = body if path in ("/invocations", "/tokenize") else ""
@@ -151,8 +151,8 @@ def test_a_reachable_service_without_a_proxy_is_refused(proxied: Site) -> None:
     assert "/invocations" in run.output
 
 
-def test_the_smoke_test_finds_a_proxy_that_lets_everybody_in(proxied: Site) -> None:
-    """HAProxy's own line that requires the key is removed on the host."""
+def test_the_smoke_test_finds_a_proxy_without_access_control(proxied: Site) -> None:
+    """The test removes HAProxy's line that requires the key."""
     config = "/opt/sparkwright/gateway/haproxy.cfg"
     template = "templates/gateway/haproxy.cfg.j2"
     text = (proxied.folder / template).read_text()
@@ -165,7 +165,7 @@ def test_the_smoke_test_finds_a_proxy_that_lets_everybody_in(proxied: Site) -> N
     finally:
         proxied.restore(template)
     assert run.refused == {"spark-1"}, run.output
-    # Routes that vLLM guards are open, too: the proxy sends it a separate key.
+    # Routes that vLLM guards are open, too, since the proxy adds the engine's key.
     for how in ("without the key", "with a wrong key"):
         for route in ("/tokenize", "/v1/completions"):
             assert re.search(rf"POST {route} answers HTTP \d+ {how}", run.output), run.output

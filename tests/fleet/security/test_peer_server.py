@@ -12,7 +12,7 @@ PORT = 18650
 
 @pytest.fixture(scope="module")
 def seed(site: Site) -> Iterator[str]:
-    """A host whose peer server runs: it has pulled an image, which Docker took from it."""
+    """A host whose peer server runs, since Docker has pulled an image through this server."""
     all_bare(site)
     site.deploy(refused={"hopper-1"}, deploy=site.only_fetching())
     yield next(host for host in GOOD if _unit(host))
@@ -28,7 +28,7 @@ def _process(host: str) -> str:
     return inside(host, "systemctl", "show", "-P", "MainPID", _unit(host))
 
 
-def test_the_peer_server_is_not_root_and_reads_its_files_alone(seed: str) -> None:
+def test_the_peer_server_is_not_root_and_reads_only_its_files(seed: str) -> None:
     status = inside(seed, "cat", f"/proc/{_process(seed)}/status")
     uids = re.search(r"Uid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", status)
     assert uids is not None
@@ -63,7 +63,7 @@ def test_systemd_holds_the_port_and_no_local_user_can_take_it(seed: str) -> None
     )
     for address in ("0.0.0.0", "127.0.0.1", MACHINES[seed].address):
         assert ssh(seed, f'python3 -c "{take}" {address}') == "Address already in use"
-    # A crash gives the port up for a second (docs/security.md), and not for longer.
+    # After a crash, the port is free for at most a second (docs/security.md).
     before = _process(seed)
     inside(seed, "systemctl", "kill", "--signal=KILL", _unit(seed))
     until(lambda: _process(seed) not in ("0", before), "the server is started again", 30)

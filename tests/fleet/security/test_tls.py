@@ -17,7 +17,7 @@ PLACES = [(BALANCER, 8080), *((MACHINES[host].address, 8000) for host in ("spark
 
 @pytest.fixture(scope="module")
 def secured(behind: Site) -> Iterator[Site]:
-    """The fleet with TLS on; off again at the end, as a user would do."""
+    """Fleet with TLS, which the settings turn off at the end."""
     assert status(BALANCER, 8080, "GET", "/v1/models", behind.key) == 200
     behind.edit("group_data/all.py", '# tls = "own"', 'tls = "own"')
     try:
@@ -50,7 +50,7 @@ def asked(address: str, port: int, context: ssl.SSLContext, key: str | None = No
         connection.close()
 
 
-def test_every_proxy_serves_https_alone(secured: Site) -> None:
+def test_every_proxy_serves_only_https(secured: Site) -> None:
     context = trusting(secured)
     for address, port in PLACES:
         assert asked(address, port, context) == 401
@@ -67,12 +67,12 @@ def test_a_second_deploy_takes_two_executions_and_changes_nothing(secured: Site)
     assert {run.host(host)["executions"] for host in REPLICAS} == {2}
 
 
-def test_a_hosts_key_belongs_to_root_and_is_nowhere_else(secured: Site) -> None:
+def test_a_hosts_key_is_in_one_file_of_root(secured: Site) -> None:
     for host in REPLICAS:
         assert ssh(host, f"sudo stat -c '%a %U' {PEM}") == "600 root"
         line = ssh(host, f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}")
         assert len(line) == 64
-        # Held while arguments are searched for it: the pattern comes from the file itself.
+        # The command reads the pattern from the file, so that no argument contains the key.
         pattern = f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}"
         result = ssh(host, f"{pattern} | sudo grep -rlF -f - /opt /etc /tmp /var/tmp /home || true")
         assert result == PEM

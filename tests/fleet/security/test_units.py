@@ -1,4 +1,4 @@
-"""Units on a host, by that host's own systemd: each unit is sandboxed, and still works."""
+"""Units on a host, judged by the host's systemd: each unit is sandboxed, and still works."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 from tests.fleet.site import Site, inside
 
 HOST = "spark-1"
-#: The highest result of `systemd-analyze security`; 2.0 for all others.
+#: Highest exposure by `systemd-analyze security`; the limit of all other units is 2.0.
 MOST = {"sparkwright-gateway.service": 3.0, "sparkwright-watch.service": 3.0}
 
 
@@ -29,7 +29,7 @@ def test_every_unit_is_sandboxed() -> None:
 
 
 def test_the_sandboxed_watch_reads_docker_and_systemd(converged: Site) -> None:
-    """A sandbox that is too narrow would not fail the unit: its observations would be missing."""
+    """In a sandbox that is too narrow, the unit would succeed without its observations."""
     inside(HOST, "systemctl", "start", "sparkwright-watch.service")
     state = json.loads(inside(HOST, "cat", "/opt/sparkwright/state/watch.json"))
     seen = state["ring"][-1]["services"]["qwen36"]

@@ -1,5 +1,5 @@
-"""``sparkwright up`` at a terminal, by the system's own ssh and then pyinfra, to a box that is
-this machine behind an SSH server of the test's own: nothing is changed on this machine.
+"""``sparkwright up`` at a terminal, by the system's own ssh and then pyinfra, to a box that is this
+machine behind the test's own SSH server, without a change of this machine.
 """
 
 from pathlib import Path

@@ -117,7 +117,7 @@ def test_a_docker_older_than_the_toolkit_is_detected(
     assert inspection.docker_is_older()
     started(-60)
     assert not inspection.docker_is_older()
-    started(0)  # it does not run
+    started(0)  # Docker does not run
     assert not inspection.docker_is_older()
 
 
@@ -132,12 +132,12 @@ def test_the_inspection_does_not_change_this_machine() -> None:
 
 
 class Apt:
-    """A host's packages, and the commands run."""
+    """A host's packages, and the commands that were run."""
 
     def __init__(self) -> None:
         self.installed = {"bash", "curl"}
         self.ran: list[tuple[str, ...]] = []
-        #: Packages that are removed with a package; and packages that only came with it.
+        #: Packages that depend on a removed package, and packages that were only installed for it.
         self.needed_by: dict[str, set[str]] = {}
         self.brought: dict[str, set[str]] = {}
         self.fails: tuple[str, ...] = ()
@@ -197,7 +197,7 @@ DOCKER = ("docker.io", "docker-compose")
 
 
 def test_the_original_state_is_recorded_once(apt: Apt, tmp_path: Path) -> None:
-    """An interrupted step is begun again with half of it installed."""
+    """An interrupted step, with half of its packages installed, starts again."""
     step("docker", packages=DOCKER)
     apt.installed.add("docker.io")
     step("docker", packages=("docker-compose",))
@@ -209,9 +209,7 @@ def test_the_original_state_is_recorded_once(apt: Apt, tmp_path: Path) -> None:
 
 
 def test_the_oldest_state_is_restored_last(apt: Apt) -> None:
-    """A port that was added later is closed, too; swappiness gets its value from before the
-    first time.
-    """
+    """A port that was added later is closed, too; swappiness gets its original value."""
     step("firewall", commands=(("ufw", "8000"),))
     step("firewall", commands=(("ufw", "8001"),))
     step("swap", commands=(("sysctl", "60"),))

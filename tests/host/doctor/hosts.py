@@ -98,7 +98,7 @@ esac""",
     query = ", ".join(
         GPUS["gb10"].get(name, "?") for name in ("name", "driver_version", "temperature.gpu")
     )
-    # A driver that does not know every field, like older drivers.
+    # A driver that lacks some fields, like older drivers.
     program(
         programs,
         "nvidia-smi",

@@ -60,7 +60,7 @@ PLANNED = {
 def test_a_healthy_host_is_examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host(tmp_path, monkeypatch, [inspected()])
     with vllm() as server:
-        server.key = KEY  # as in llama-server
+        server.key = KEY  # llama-server requires the key, too
         answer = ask(server, tmp_path)
     seen = facts({**answer, "planned": PLANNED})
     (service,) = seen.services.values()

@@ -31,7 +31,7 @@ def run_of(**data: Any) -> Desired:
 
 
 def files_of(desired: Desired) -> dict[str, tuple[str, int]]:
-    """Every file of its watch: text and mode, by path."""
+    """Every file of a host's watch: text and mode, by path."""
     return operation.files_of(watch_of(desired.plan, desired.services))
 
 
@@ -41,7 +41,7 @@ def test_a_host_without_a_watch_has_no_report() -> None:
 
 
 def _config(folder: Path, port: int, run: Desired) -> WatchConfig:
-    """The plan's configuration, with everything below a directory of the test."""
+    """The plan's configuration, with all paths below a directory of the test."""
     wanted_ = watch_of(run.plan, run.services)
     assert wanted_ is not None
     config = json.loads(wanted_.config.replace("/opt/sparkwright", str(folder)))

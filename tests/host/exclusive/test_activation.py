@@ -1,4 +1,4 @@
-"""A member of a group started in place of another: the transaction of both, its preconditions,
+"""Activation of a group's member in place of another member: the transaction, its preconditions,
 and the calendar of a host, which activates members unattended.
 """
 
@@ -116,9 +116,9 @@ def test_a_new_release_of_a_sleeping_service_is_written_and_not_started(pair: Ho
     assert _state(pair) == A
     home = pair.place / "services/b"
     assert (home / "current").readlink().name == NEW
-    assert (home / "good").readlink().name == OLD  # it is not proved yet
+    assert (home / "good").readlink().name == OLD  # the new release is not proved yet
     assert "start sparkwright-b.service" not in (pair.place / "said").read_text()
-    # Its gate runs when it is activated, with the way back to the service that runs then.
+    # The activation runs the gate, and a failure restores the service that ran before.
     _ask(pair)
     (new, _) = _request(pair)["services"]
     assert (new["service"]["release"], new["slept"]) == (NEW, True)
@@ -140,7 +140,7 @@ RESTS: Any = (set(), set(), NOBODY)
 
 @pytest.fixture
 def idle(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """``a`` may be stopped while it gets no requests."""
+    """Host whose service ``a`` may be stopped while it gets no requests."""
     monkeypatch.setattr(transaction, "_ASSIGNED", 0)
     kept = kept_service(OLD, "a", pair.place, boot_seconds=1)
     record = replace(kept, pool=Pool("a", "/nowhere", "/nowhere", 0, 0)).record
@@ -150,7 +150,7 @@ def idle(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def test_an_idle_service_is_stopped_and_stays_stopped_after_a_boot(idle: Host) -> None:
-    assert _ask(idle, "b", rests=True).switch is None  # it does not run
+    assert _ask(idle, "b", rests=True).switch is None  # ``b`` does not run
     assert _ask(idle, "a", rests=True).service_names == ("a", "b")
     assert _switch(idle).run() == "good"
     assert _state(idle) == RESTS
@@ -179,7 +179,7 @@ def test_a_request_from_before_the_switch_is_not_cut(
 
 
 def _cut(switch: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a switch end with this step, as with the program that was killed."""
+    """Have a switch end with this step, as if the program was killed."""
     note = switch._note
 
     def cut(name: str, *more: Any) -> None:
@@ -217,7 +217,7 @@ def test_after_an_interruption_at_any_step_the_active_service_runs(
         assert again.settle()
         for name in _state(pair)[1]:
             systemd.systemctl("start", f"sparkwright-{name}.service")
-        assert len(_state(pair)[0]) <= 1  # never both: only one fits into the memory
+        assert len(_state(pair)[0]) <= 1  # the memory has room for one service
         again = _switch(pair)
     result = again.run()
     assert (result, _state(pair)) in (("good", RESTS if rests else B), ("reverted", A))
@@ -246,7 +246,7 @@ class Engine:
 
 @pytest.fixture
 def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engine]:
-    """``a`` sleeps by its engine in the group ``evening``, whose only member it is."""
+    """The engine of ``a``, the only member of the group ``evening``, sleeps when idle."""
     kept = kept_service(OLD, "a", idle.place, boot_seconds=1)
     record = replace(kept, pool=Pool("a", "/nowhere", "/nowhere", 0, 0), nap=Nap("/", (), ()))
     files.write(idle.place / "services/a/releases" / OLD / "release.json", record.record, 0o640)
@@ -394,7 +394,7 @@ def test_a_removed_group_leaves_no_state(pair: Host) -> None:
     setup.main(SetupRequest(str(pair.place)))
     assert exclusive.groups(pair.place / "state") == Groups()
     assert not list((pair.place / "state").glob("*.json"))
-    # If a member is removed while it runs, the first of the others becomes the active member.
+    # If a running member is removed, the first remaining member becomes active.
     exclusive.activate(pair.place / "state", {"evening": "c"}, "ann", "")
     declare(pair.place, GROUPS)
     assert exclusive.active(pair.place / "state")["evening"].service == "a"
@@ -472,7 +472,8 @@ def test_the_calendar_activates_a_service_and_later_the_default(
     assert "b: a makes room for it" in capsys.readouterr().out
     result = exclusive.active(calendar.place / "state")["evening"]
     assert result.by.startswith("calendar@")
-    # The lock is released, and names its last owner: a deploy that observed before notices it.
+    # The lock is released and names its last owner, so that a deploy with an older observation
+    # stops.
     assert not (calendar.place / "state/lock.json").exists()
     last = json.loads((calendar.place / "state/lock-last.json").read_text())
     assert last["by"].startswith("calendar@")

@@ -1,6 +1,4 @@
-"""A service without requests is stopped, by a real HAProxy's count, and the next request starts
-it.
-"""
+"""A service for which a real HAProxy counts no requests is stopped; the next request starts it."""
 
 import threading
 from collections import Counter
@@ -68,7 +66,7 @@ def test_a_long_answer_is_not_cut_and_counts_to_its_end(night: Waking) -> None:
         idle.look(now)
     night.backend.go.release()
     assert asked.result(60).status == 200
-    handled["llm"] = 1  # a request that waited for its start, unknown to HAProxy's count
+    handled["llm"] = 1  # HAProxy does not count a request that waits for a start
     idle.look(205)
     idle.look(300)
     handled["llm"] = 0
@@ -97,7 +95,7 @@ def test_a_request_to_a_stopped_service_starts_the_service_and_waits(night: Waki
     resting = threading.Thread(target=night.server.waking.rest, args=("llm",))
     resting.start()
     until(lambda: night.begun == [NOBODY], "the stop")
-    _have_run(night, NOBODY)  # the switch's first step
+    _have_run(night, NOBODY)  # run the first step of the switch
     assert night.proxy.get("/v1/models").status == 503
     asked = night.proxy.send_later(CHAT)
     until(lambda: night.server.waking.handled["llm"] == 1, "the request")

@@ -47,7 +47,7 @@ def test_a_request_starts_the_service_waits_and_gets_its_answer(night: Waking) -
     assert (seen.method, seen.path, json.loads(seen.body)) == ("POST", CHAT, {"hold": True})
     assert seen.headers["authorization"] == f"Bearer {ENGINE.value}"
     assert "x-sparkwright-service" not in seen.headers
-    # The service is like any other from here on, and nothing is switched.
+    # From now on requests go to the running service, without a switch.
     assert night.proxy.post(CHAT).status == 200
     assert night.begun == ["llm"]
 
@@ -57,7 +57,7 @@ def test_a_stream_gets_comments_and_then_its_tokens(
 ) -> None:
     monkeypatch.setattr(on_request, "_COMMENT", 0.1)
     body = {"stream": True}
-    answer = night.proxy.send("POST", CHAT, body)  # its head comes while nothing serves yet
+    answer = night.proxy.send("POST", CHAT, body)  # the head arrives before the service serves
     assert answer.status == 200
     assert answer.getheader("content-type") == "text/event-stream; charset=utf-8"
     assert answer.readline() == b": llm is being started\n"
@@ -116,7 +116,7 @@ def test_a_client_that_leaves_stops_waiting(night: Waking) -> None:
     connection.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {KEY}"})
     until(lambda: night.begun, "the switch")
     connection.close()
-    time.sleep(1)  # HAProxy notices, and closes, too
+    time.sleep(1)  # HAProxy closes its connection, too
     night.go.set()
     until(lambda: night.proxy.post(CHAT).status == 200, "it serves")
     assert len(night.backend.seen) == 1  # no service generates for the client that left
@@ -163,7 +163,7 @@ def test_a_clients_header_selects_no_other_service(night: Waking) -> None:
 
 
 def test_two_clients_do_not_displace_each_others_service(night: Waking) -> None:
-    """Flapping: each start costs minutes, in which no request is served."""
+    """Frequent changes are limited, since each start takes minutes without an answered request."""
     night.go.set()
     assert night.proxy.post(CHAT).status == 200
     night.say(stay_seconds=600)

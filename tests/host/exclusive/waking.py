@@ -119,7 +119,7 @@ def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
                 monkeypatch.setattr(unattended, "run", result.run)
                 yield result
                 result.go.set()
-                # A switch that nobody waits for still writes into the directory.
+                # A switch that no test waits for still writes into the directory.
                 until(lambda: not server.waking._under_way, "the end of the switch")
     finally:
         server.shutdown()

@@ -1,4 +1,4 @@
-"""Looking at captured trees, as the program does on a host."""
+"""Inspect captured trees, as the program does on a host."""
 
 from collections.abc import Callable, Iterable
 from itertools import count

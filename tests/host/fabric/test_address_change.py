@@ -1,5 +1,5 @@
-"""A change of addresses that locks nobody out: armed, applied, proved by the peer, or rolled back;
-and echo requests of a given size, unfragmented.
+"""A change of addresses that keeps hosts reachable: armed, applied, proved by the peer, or rolled
+back; and echo requests of a given size, unfragmented.
 
 The programs themselves run in a network namespace whose rail, a veth, leads to another namespace;
 netplan and systemctl are fakes.
@@ -99,7 +99,7 @@ def test_an_unanswered_change_is_reverted_at_once(tmp_path: Path, call: str, why
 
 
 def test_the_timer_reverts_an_unconfirmed_change(tmp_path: Path) -> None:
-    """The controller disappears after the change, or the power fails: the unit is on the disk."""
+    """The unit on the disk reverts the change if the controller disappears or the power fails."""
     out = _run(tmp_path, """
 arm(text()); put(text())
 service = (UNITS / "fabric-addresses-back.service").read_text()

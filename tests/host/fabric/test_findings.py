@@ -1,4 +1,4 @@
-"""Ports of a fabric as a host reads them, and findings about them."""
+"""Ports of a fabric, read from a host, and findings about these ports."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -75,7 +75,7 @@ PLANTED: dict[str, Plant] = {
     "fabric-driver-590": _set(driver="590.44.01"),
     "fabric-kernels-differ": _set(1, kernel="6.17.0-1032-nvidia"),
 }
-#: Host and observation of each.
+#: Host and observation of each finding.
 OBSERVED = safe_load(Path(__file__).with_name("planted.yaml").read_text())
 #: Checks with a separate test below.
 APART = {
@@ -93,7 +93,7 @@ def test_every_check_has_a_test() -> None:
 
 
 @pytest.mark.parametrize("id_", sorted(PLANTED))
-def test_a_fault_of_a_pair_causes_its_finding_alone(look: Look, id_: str) -> None:
+def test_a_fault_of_a_pair_causes_only_its_finding(look: Look, id_: str) -> None:
     host, observed = OBSERVED[id_]
     sparks = pair()
     PLANTED[id_](sparks)
@@ -107,7 +107,7 @@ def test_a_fault_of_a_pair_causes_its_finding_alone(look: Look, id_: str) -> Non
     ("shape", "sparks"),
     [("pair", pair()), ("pair", pair(0)), ("ring", ring(3)), ("ring", ring(4)),
      ("switch", switch(2)), ("switch", switch(4)), ("switch", switch(8)),
-     ("pair", tuple(replace(each, cma_kib=(0, 0)) for each in pair()))],  # by kho=off
+     ("pair", tuple(replace(each, cma_kib=(0, 0)) for each in pair()))],  # kho=off
 )  # fmt: skip
 def test_a_faultless_fabric_has_no_finding(look: Look, shape: str, sparks: Sparks) -> None:
     assert CHECKS.findings(Fabric(look(sparks), shape)) == []
@@ -130,7 +130,7 @@ def test_a_pair_in_different_ports_is_reported(look: Look) -> None:
 
 def test_a_ring_with_equal_ports_is_reported(look: Look) -> None:
     item, two, three = ring(3)
-    # The cable between the first two in port 0 of both.
+    # The cable between the first two Sparks is in port 0 of both.
     for spark, far in ((item, two), (two, item)):
         for twin in (0, 1):
             spark.ports[0, twin].sees = (far.mac(0, twin),)
@@ -257,7 +257,7 @@ def test_variables_of_a_ring_name_four_devices(look: Look, number: int) -> None:
     assert (result["NCCL_IB_SUBNET_AWARE_ROUTING"], result["NCCL_IB_MERGE_NICS"]) == ("1", "0")
     assert result.get("NCCL_ALGO") == ("Ring" if number == 4 else None)
     assert "NCCL_CROSS_NIC" not in result
-    # One index for all hosts is wrong on some of them.
+    # The index of a GID differs between hosts.
     result |= collective_environment(look(switch(4))["spark-2"], "switch")
     assert not [name for name in result if "GID" in name]
 

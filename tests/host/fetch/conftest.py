@@ -52,7 +52,7 @@ class Fetch:
             "destination": str(self.destination),
             "state_dir": str(self.root / "state"),
             "files": self.hub.listing(),
-            "downloader": "http",  # the downloader that starts faster; tests of hf_transfer name it
+            "downloader": "http",  # starts faster than hf_transfer, which some tests name
             "chunk_size": 128 << 10,
             "max_connections": 8,
             "headroom": 0,

@@ -181,7 +181,7 @@ def test_another_commit_and_a_linked_directory_are_faults(model: Path) -> None:
 def test_hashing_again_finds_changes_with_equal_size_and_time(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "nice", lambda _: 0)  # permanently, and this process has other tests
+    monkeypatch.setattr(os, "nice", lambda _: 0)  # nice is permanent, and other tests follow
     path, nowhere = str(model), str(model / "nowhere")
     request = (path, nowhere)
     answer = rehash.main(request)

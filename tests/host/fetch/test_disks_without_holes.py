@@ -1,8 +1,8 @@
 """Fetching onto file systems that do not distinguish holes from data.
 
 The kernel's ramfs is such a file system, like NFS before 4.2, SMB and exFAT: SEEK_DATA takes a hole
-for data. It does not report its size either. A file system's answers simulate holes made of zeros,
-as in ZFS with compression (openzfs#18402).
+for data. ramfs does not report its size either. A file system's answers simulate holes made of
+zeros, as in ZFS with compression (openzfs#18402).
 """
 
 import errno
@@ -76,13 +76,13 @@ def test_a_full_disk_is_reported_with_the_missing_bytes(
 
 
 def test_zfs_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each query would make it sync open files to its disks."""
+    """Each query would make ZFS write open files to its disks."""
     monkeypatch.setattr(disks, "kind", lambda _: "zfs")
     assert not holes.reported(tmp_path)
 
 
 def test_plain_http_fetches_whole_files(fetch: Fetch, ramfs: Path) -> None:
-    """The libraries write past maps: they are not used."""
+    """Download libraries write without a map, and are not used on such file systems."""
     fetch.complete("does not tell holes from data", downloader="hf_transfer")
     by = {hit.headers.get("user-agent") for hit in fetch.hub.hits if hit.where == "cdn"}
     assert by == {"sparkwright"}
@@ -111,14 +111,14 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
 
 
 def test_a_part_without_a_map_starts_again(fetch: Fetch, ramfs: Path) -> None:
-    """An earlier version left the part there: it looks whole, and its written ranges are
-    unknown."""
+    """An earlier version left a part that looks complete, without a record of its written
+    ranges."""
     _part(fetch).parent.mkdir(parents=True)
     _part(fetch).write_bytes(bytes(2 * MIB))
     assert "expected sha256" not in fetch.complete()
 
 
-def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Path) -> None:
+def test_a_changed_map_only_costs_a_second_fetch(fetch: Fetch, ramfs: Path) -> None:
     part = part_of(_part(fetch))
     part.prepare(mapped=True)
     part.map.write_bytes(b"\1" * (2 * MIB // PAGE))
@@ -126,7 +126,7 @@ def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Pat
 
 
 def test_peers_get_the_ranges_of_the_map(ramfs: Path) -> None:
-    """Holes would show the whole part as present, and a peer would be sent zeros."""
+    """Without a map, the whole part would count as present, and a peer would get zeros."""
     revision = Revision(str(ramfs), ("org--model",), "a" * 40)
     stage = ramfs / "org--model" / f".staging-{revision.name}"
     part = part_of(stage / "parts" / "weights.part", 4 * MIB)
@@ -155,7 +155,7 @@ def test_only_whole_pages_are_marked(tmp_path: Path) -> None:
 
 @pytest.fixture
 def one_mode(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """All files have one mode, and refuse another, as exFAT, FAT and SMB do."""
+    """All files have one mode and refuse another mode, as on exFAT, FAT and SMB."""
     mode, real, make = [0o755], os.open, os.mkdir
     before = os.umask(0)
 

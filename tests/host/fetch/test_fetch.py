@@ -33,7 +33,7 @@ def test_every_file_is_fetched_and_verified(fetch: Fetch, downloader: str) -> No
     assert "hf_transfer ended" not in output
     named = "hf_transfer and plain HTTP" if downloader == "hf_transfer" else "plain HTTP"
     assert f"/s) by {named}, 0 B kept" in output
-    # hf_transfer sends no User-Agent of sparkwright's: it really moved the large files, and only on
+    # Only sparkwright sends its User-Agent, so hf_transfer moved the large files, and only on
     # request.
     fetched_by = {
         hit.headers.get("user-agent")
@@ -51,8 +51,8 @@ def test_every_file_is_fetched_and_verified(fetch: Fetch, downloader: str) -> No
 
 
 def test_hf_transfer_starts_at_the_first_byte(fetch: Fetch) -> None:
-    """hf_transfer's queue keeps its order; otherwise hashing, which follows in order, would begin
-    only at the end of the download.
+    """hf_transfer's queue keeps its order; without this order, hashing would begin only at the end
+    of the download.
     """
     fetch.hub.add("large.safetensors", random.Random(1).randbytes(12 * MIB), lfs=True)
     chunk, connections = 64 << 10, 4
@@ -79,7 +79,7 @@ def _allocated(directory: Path) -> int:
     """Return the bytes that the parts really have on the disk."""
     total = 0
     for part in directory.rglob("*.part") if directory.exists() else ():
-        with contextlib.suppress(FileNotFoundError):  # finished meanwhile
+        with contextlib.suppress(FileNotFoundError):  # the fetch has finished
             total += part.stat().st_blocks * 512
     return total
 
@@ -164,8 +164,8 @@ def test_a_server_without_ranges_is_read_from_the_beginning(fetch: Fetch) -> Non
 def test_bytes_of_hf_transfer_are_hashed_after_its_end(
     fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """hf_transfer writes answers that are longer than their range (0.1.9): over bytes hashed
-    already.
+    """hf_transfer 0.1.9 writes answers that exceed their range, over bytes that were already
+    hashed.
     """
 
     def fetched(_: Any, __: str, part: Part, *___: Any) -> None:
@@ -173,7 +173,7 @@ def test_bytes_of_hf_transfer_are_hashed_after_its_end(
             file.write(bytes(part.file.size))
 
     monkeypatch.setattr(transfer.Libraries, "_fetch", fetched)
-    # The right bytes were there when they were hashed.
+    # Hashing found the right bytes on the disk.
     monkeypatch.setattr(verify.Follower, "sha256", lambda self: self._part.file.sha256)
     name = "model-00001-of-00002.safetensors"
     fetch.complete(f"{name}: expected sha256", downloader="hf_transfer", chunk_size=MIB)
@@ -216,13 +216,13 @@ def test_hf_transfer_gets_the_token_of_a_gated_hub_without_a_cdn(fetch: Fetch) -
 
 def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
     fetch.complete("the token is not sent", token_file=_token(fetch, TOKEN)["token_file"])
-    # The token is not in the environment either.
+    # The environment does not contain the token either.
     assert not any("authorization" in hit.headers for hit in fetch.hub.hits)
 
 
 def test_an_unknown_commit_or_file_fails_the_fetch(fetch: Fetch) -> None:
     fetch.fail(f"has no commit {'1' * 40}", revision="1" * 40)
-    assert len(fetch.hub.hits) == 1  # no server is asked again for each file
+    assert len(fetch.hub.hits) == 1  # one request, and not one for each file
     files = fetch.hub.listing()
     files[0]["path"] = "gone.json"
     fetch.fail("org/model/gone.json does not exist at commit", files=files)
@@ -262,7 +262,7 @@ def test_changed_missing_linked_and_extra_files_are_repaired(fetch: Fetch) -> No
     fetch.complete()
     target = fetch.destination
     (target / ONE).write_bytes(b"x" + fetch.hub.files[ONE][1:])
-    os.utime(target / TWO)  # touched, content still good
+    os.utime(target / TWO)  # a new time, and the same content
     (target / "config.json").unlink()
     (target / "tokenizer").rename(fetch.root / "elsewhere")
     (target / "tokenizer").symlink_to(fetch.root / "elsewhere")
@@ -294,7 +294,7 @@ def test_directory_without_receipt_is_adopted_after_hashing(fetch: Fetch) -> Non
 def test_power_cut_zeros_are_found_by_the_hash(fetch: Fetch) -> None:
     parts = fetch.stage / "parts"
     parts.mkdir(parents=True)
-    (parts / f"{ONE}.part").write_bytes(bytes(2 * MIB))  # looks whole: no holes
+    (parts / f"{ONE}.part").write_bytes(bytes(2 * MIB))  # a part without holes looks complete
     fetch.complete(f"{ONE}: expected sha256")
 
 
@@ -311,7 +311,7 @@ def test_linked_destination_is_refused(fetch: Fetch) -> None:
     fetch.fail("is a symlink")
 
 
-def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
+def test_a_simultaneous_run_names_the_first_run(fetch: Fetch) -> None:
     fetch.hub.rate = 200_000
     first = fetch.start()
     fetch.hub.wait_for(lambda: fetch.hub.sent() > 0)
@@ -322,7 +322,7 @@ def test_second_run_at_once_names_the_first(fetch: Fetch) -> None:
     fetch.assert_whole()
 
 
-def test_commit_is_checked(fetch: Fetch) -> None:
+def test_a_receipt_of_another_commit_is_replaced(fetch: Fetch) -> None:
     fetch.complete()
     receipt = fetch.destination / ".sparkwright-receipt.json"
     text = receipt.read_text(encoding="utf-8")
@@ -339,14 +339,14 @@ def test_files_of_another_revision_are_shared_by_hard_link(fetch: Fetch) -> None
     fetch.hub.hits.clear()
     fetch.complete(f"{ONE}: shared with revision 000000000000")
     assert (fetch.destination / ONE).samefile(other / ONE)
-    # A file without a receipt is fetched, and the other revision's file stays its own.
+    # A file without a receipt is fetched, and the other revision keeps its own file.
     assert {Path(hit.path).name for hit in fetch.hub.hits if hit.sent} == {TWO}
     assert (other / TWO).read_bytes() == b"changed after it was verified"
-    # The receipt speaks for the shared files too.
+    # The receipt covers the shared files, too.
     fetch.hub.hits.clear()
     fetch.complete()
     assert fetch.hub.sent() == 0
-    # Losing one revision loses no file of the other.
+    # Removal of one revision keeps all files of the other revision.
     shutil.rmtree(other)
     fetch.assert_whole()
 
@@ -398,7 +398,7 @@ def test_all_fetches_use_the_proxy(fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 def test_lan_servers_are_used_directly(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     with proxy() as (address, asked):
         expected = {"services": {}, "http_proxy": address, "hub_endpoint": fetch.hub.endpoint}
-        # The hub's own CDN, at another address of this machine's.
+        # The hub's own CDN, at another address of this machine.
         settings = HostSettings.model_validate({**expected, "no_proxy": ["127.0.0.2"]})
         for name, value in environment(settings).items():
             monkeypatch.setenv(name, value)

@@ -80,7 +80,7 @@ def test_without_a_measurement_no_speed_is_reported(
         began = time.monotonic()
         assert main(_config(url)) == 0
         assert time.monotonic() - began < 2.5
-    assert main(_config(url)) == 0  # nobody listens there
+    assert main(_config(url)) == 0  # the server has ended
 
 
 def test_a_host_without_curl_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

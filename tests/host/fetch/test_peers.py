@@ -113,7 +113,7 @@ def test_docker_reads_blobs_while_they_arrive(seed: Seed) -> None:
     with part.open("wb") as file:
         file.truncate(len(content))
         file.write(content[: 2 * MIB])
-    # A process that looks like the fetch that will bring the rest.
+    # A process that looks like a fetch of the remaining bytes.
     alive = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "fetch.py"])
     (stage / "holder.json").write_text(json.dumps({"pid": alive.pid}))
     try:
@@ -168,8 +168,8 @@ def test_a_limit_makes_threads_wait_as_long_as_their_bytes_take() -> None:
     clock, item = Clock(), limit(1_000_000)
     for _ in range(4):
         item.take(1_000_000, clock)
-    # No thread really waits here: four seconds' bytes are requested in an instant, and later
-    # requests must wait longer: 0.5 + 1.5 + 2.5 + 3.5, all four within half a second's credit.
+    # The clock only counts waits. Four requests of a second's bytes each arrive at once and wait
+    # 0.5 + 1.5 + 2.5 + 3.5 seconds, since the limit gives a credit of half a second.
     assert clock.waited == pytest.approx(8.0, abs=0.2)
     free, idle = limit(None), Clock()
     free.take(10**12, idle)
@@ -206,7 +206,7 @@ def test_earlier_downloads_are_reused(fetch: Fetch) -> None:
 
 
 def test_a_tls_client_of_a_plain_server_gets_http(seed: Seed) -> None:
-    """Docker with containerd's image store tries plain HTTP then, and only then."""
+    """Docker with containerd's image store tries plain HTTP only after such an answer."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     hello = context.wrap_bio(incoming, outgoing, server_hostname="localhost")

@@ -139,7 +139,7 @@ def blobs(fetch: Fetch, registry: Registry, account: str | None = ACCOUNT) -> tu
     )
 
 
-def test_an_account_opens_a_private_image_at_its_own_host_alone(
+def test_an_account_opens_a_private_image_and_is_not_sent_to_the_cdn(
     fetch: Fetch, registry: Registry
 ) -> None:
     code, output = blobs(fetch, registry)
@@ -309,7 +309,7 @@ def test_layers_that_are_in_containerds_store_are_not_fetched(
 def test_a_build_gets_the_proxy(
     docker: Docker, request_: PullRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The variable is given by its name alone: its value is in no command line."""
+    """Docker's command line has the variable's name, and not its value."""
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     files = {"Dockerfile": BuildFile(base64.b64encode(b"FROM base\n").decode())}
@@ -322,8 +322,8 @@ def test_a_build_gets_the_proxy(
 def test_a_derived_image_is_named_once_its_promises_hold(
     docker: Docker, request_: PullRequest
 ) -> None:
-    """The image's steps run in containers without network and without capabilities; a broken
-    promise leaves no image.
+    """The image's steps run in containers without network and capabilities; after a broken promise,
+    no image remains.
     """
     derived = replace(request_, name="sparkwright.local/r:sha256-1")
     files = {"Dockerfile": BuildFile(""), "steps.py": BuildFile("")}
@@ -458,7 +458,7 @@ def test_a_wrong_request_is_one_message_that_names_the_key(
 
 
 def test_the_programs_tasks_run_in_the_layout_of_a_host(tmp_path: Path) -> None:
-    """Every module that a task imports is among the files, also late imports."""
+    """The files include every module that a task imports, also at run time."""
     for path, text in runtime._program().items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)

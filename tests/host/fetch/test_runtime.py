@@ -14,8 +14,8 @@ from sparkwright.resolve import runtime
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError, build_runtime
 from tests.host.fetch.conftest import Fetch
 
-MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine, /usr/include/elf.h
-# The deploy's own cache, kept between runs: only the first needs a package index.
+MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of /usr/include/elf.h
+# The deploy's own cache is kept between runs: only the first run needs a package index.
 CACHE = Path(__file__).parents[3] / ".sparkwright" / "cache"
 
 
@@ -43,7 +43,7 @@ def test_the_bundle_matches_the_architecture(arch: str) -> None:
                 assert int.from_bytes(header[18:20], "little") == MACHINES[arch], name
                 libraries.append(name.split("/")[0])
     assert {*libraries} == {"hf_transfer", "hf_xet"}
-    # One tree is for every Python.
+    # One tree works for every Python.
     assert all(".abi3." in name for name in names if name.endswith(".so"))
     assert not any("__pycache__" in name or name.startswith(("/", "..")) for name in names)
     tar = gzip.decompress(bundle.path.read_bytes())
@@ -60,7 +60,7 @@ def test_a_cached_bundle_needs_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bundle_works_on_this_host(fetch: Fetch, tmp_path: Path) -> None:
-    """The tree alone, without site-packages, is enough to fetch."""
+    """The fetch program needs only the tree, and no site-packages."""
     arch = os.uname().machine
     if arch not in MACHINES:
         pytest.skip(f"no bundle for {arch}")

@@ -37,7 +37,7 @@ def test_an_invalid_diff_or_a_path_out_of_the_folder_is_refused(diff: str) -> No
 
 
 def _run(folder: Path, mode: str, *every: object) -> tuple[int, str, str]:
-    """Run the program as a container runs it: alone in its folder."""
+    """Run the program as a container does, without other files in its folder."""
     (folder / "steps.py").write_bytes(Path(steps.__file__).read_bytes())
     (folder / "steps.json").write_text(json.dumps(every))
     arguments = [sys.executable, "-I", "-S", "-B", str(folder / "steps.py"), mode]
@@ -96,7 +96,7 @@ def test_the_layer_has_the_changes_of_the_steps_in_order(tmp_path: Path) -> None
         (DIFF, "a\nB\nc\n", None, {"optional": True}, None),
         # Lines that end with CR LF, in the diff and in the image.
         (f"{HEAD}@@ -1 +1 @@\n-b\r\n+c\r\n", "b\r\n", None, {}, b"c\r\n"),
-        # The file that an earlier step copied, empty, and not the image's.
+        # The empty file that an earlier step copied, and not the file of the image.
         (f"{HEAD}@@ -0,0 +1 @@\n+new\n", "there\n", "", {}, b"new\n"),
     ],
 )

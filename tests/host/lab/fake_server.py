@@ -1,4 +1,4 @@
-"""A fake vLLM in a process of its own, and models that it loads."""
+"""A fake vLLM in a separate process, and models that it loads."""
 
 import contextlib
 import http.client
@@ -90,7 +90,7 @@ class Server:
 
 @contextlib.contextmanager
 def launched(model: Path, *arguments: str, healthy: bool = True, **env: str) -> Iterator[Server]:
-    """A fake started as the image starts it; ended by its own process id."""
+    """Start a fake as the image does; end the fake by its process id."""
     port = free_port()
     log = model.parent / f"log-{port}"
     command = [sys.executable, "-m", "lab.serving.fake_vllm", "serve", str(model)]

@@ -1,4 +1,4 @@
-"""The lab of real GPUs, as far as it runs without a GPU: multicast is closed to containers."""
+"""Parts of the lab of real GPUs that run without a GPU: containers may not use multicast."""
 
 import json
 import os

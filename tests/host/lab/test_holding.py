@@ -1,4 +1,4 @@
-"""The message about who holds the lab: without a fleet, in a folder of the test's."""
+"""The message about the lab's holder, in a folder of the test and without a fleet."""
 
 import re
 import subprocess

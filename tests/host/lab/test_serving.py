@@ -118,7 +118,7 @@ def test_metrics_have_the_real_names_and_count_requests(server: Server, shared_m
 
 
 def test_answers_and_metrics_equal_the_real_vllms(shared_model: Path) -> None:
-    """The fake calls no tool parser, and does not count thoughts by themselves."""
+    """The fake calls no tool parser, and has no separate count of reasoning tokens."""
     speculation = json.dumps({"method": "ngram", "num_speculative_tokens": 11})
     arguments = ("--reasoning-parser", "qwen3", "--speculative-config", speculation)
     with launched(shared_model, *arguments, FAKE_VLLM_VERSION="0.32.0") as fake:

@@ -92,10 +92,10 @@ class Request:
 
 @dataclass
 class Engine:
-    """A server that answers as a test wants; bytes after a pause of the generator are sent apart.
+    """A server whose answers a test sets; bytes after a pause of the generator are sent separately.
 
     Attributes:
-        left: requests whose client was gone before the answer's end.
+        left: requests whose client disconnected before the answer's end.
     """
 
     script: Callable[[Request], Iterable[bytes]] = completion

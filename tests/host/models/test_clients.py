@@ -18,7 +18,7 @@ MESSAGES = [{"role": "user", "content": "What is 17 + 25?"}]
 
 
 def _asked(address: Address) -> list[set[str]]:
-    """Models that the two engines were asked for."""
+    """Requested models of the two engines."""
     engines = (address.small, address.large)
     return [{request.json["model"] for request in engine.requests} for engine in engines]
 
@@ -26,7 +26,7 @@ def _asked(address: Address) -> list[set[str]]:
 def test_litellm_lists_all_models_and_chats_with_each_model(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Without it, an import would ask the network for a table of models.
+    # Without the variable, the import would request a table of models from the network.
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     litellm: Any = pytest.importorskip("litellm", reason="litellm is not installed: make clients")
     url = f"http://127.0.0.1:{address.port}"
@@ -53,7 +53,7 @@ def test_requests_of_open_webui_list_all_models_and_chat_with_each_model(address
         "Authorization": "Bearer laptop", "Accept": "*/*", "Accept-Encoding": "gzip, deflate, br",
         "User-Agent": "Python/3.11 aiohttp/3.14.5",
     }  # fmt: skip
-    with closing(address.connect()) as connection:  # a session keeps its connection
+    with closing(address.connect()) as connection:  # as a session of aiohttp, one connection
         connection.request("GET", "/v1/models", headers=headers)
         listed = [model["id"] for model in json.loads(connection.getresponse().read())["data"]]
         assert listed == NAMES

@@ -77,7 +77,7 @@ def test_a_request_goes_to_the_replica_that_read_its_prefix(address: Address) ->
     first, longer = "a" * 600, "a" * 600 + "b" * 4000
     assert [near(first), near(longer), near(first, n=1)] == [None, "small", "small"]
     assert near("c" * 600) is None
-    assert [near("short"), near("short")] == [None, None]  # a cache would gain nothing
+    assert [near("short"), near("short")] == [None, None]  # too short for a gain from a cache
     address.small.script = lambda _: [b"HTTP/1.1 500 Failed\r\nContent-Length: 0\r\n\r\n"]
     assert address.post({**_SMALL, "messages": "d" * 600}).status == 500
     address.small.script = completion
@@ -189,7 +189,7 @@ def test_a_client_that_leaves_frees_the_engine(address: Address) -> None:
 
 
 def test_a_client_that_closes_after_the_last_event_is_counted_exactly(address: Address) -> None:
-    """OpenAI's client closes the connection there, without waiting for the last chunk."""
+    """OpenAI's client closes the connection after the last event, before the last chunk."""
     gone = threading.Event()
 
     def unended(_: Request) -> Iterator[bytes]:
@@ -275,7 +275,7 @@ def test_a_request_over_a_limit_is_refused_with_a_retry_time(address: Address) -
     assert address.post(large, key="metered").status == 429
     head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer metered\r\n"
     with socket.create_connection(("127.0.0.1", address.port), timeout=5) as client:
-        client.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode() + b"{")  # no rest follows
+        client.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode() + b"{")  # an incomplete body
         assert client.recv(100).startswith(b"HTTP/1.1 429 ")
     assert row.format("requests", 2) in metrics
     assert row.format("tokens_out", 4) in metrics
@@ -289,7 +289,7 @@ def test_a_kill_loses_at_most_two_seconds_of_usage(address: Address) -> None:
     time.sleep(2.5)
     assert address.post(_SMALL).status == 200
     os.kill(int(address.serving[0].name), signal.SIGKILL)
-    assert address.programs[0].wait(30) == 1  # systemd starts it again
+    assert address.programs[0].wait(30) == 1  # the exit code makes systemd restart the program
     assert 5 <= address.counted(address.usage()[0].requests).requests <= 6
     address.start()
     assert address.post(_SMALL).status == 200
@@ -312,7 +312,7 @@ def test_a_restart_finishes_answers_and_takes_requests(address: Address) -> None
     go.set()
     assert whole(answer).body == b"".join([*TOKENS, _DONE])
     until(lambda: not address.serving[0].exists(), "the former program ends")
-    assert (address.folder / "door.sock").exists()  # it is systemd's
+    assert (address.folder / "door.sock").exists()  # systemd owns the socket
     until(lambda: sum(row.requests for row in address.usage()) == 2, "the counts")
 
 
@@ -417,7 +417,7 @@ def test_an_address_without_pools_answers_503(address: Address) -> None:
 
 
 def test_the_program_itself_accepts_no_forged_header(address: Address) -> None:
-    """The attack goes to its own socket, which only HAProxy uses."""
+    """The attack goes to the program's own socket, which only HAProxy uses."""
     key = b"X-Sparkwright-Key: guest\r\n"
     forged = key + b"X-Sparkwright-Pool: large\r\nX-Sparkwright-Near: large\r\n"
     forged += b"X-Sparkwright-Not: small\r\n"

@@ -17,7 +17,7 @@ from sparkwright.host.removal import RemovalRequest
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Commands; units, user and usage are in a folder of the test's."""
+    """Commands; units, user and usage are in a folder of the test."""
     commands: list[str] = []
 
     def run(*command: str) -> Outcome:
@@ -78,7 +78,7 @@ def test_removal_deletes_the_user_and_names_the_remaining_usage(
     else:
         left = tuple(setup.main(AddressRequest(f"{tmp_path}/home")))
     assert f"{tmp_path}/usage/usage.db: the use of API keys" in " ".join(left)
-    assert owners == {"usage": (0, 0), "usage.db": (0, 0)}  # its user's number may be reused
+    assert owners == {"usage": (0, 0), "usage.db": (0, 0)}  # the user's number may be reused
     assert list((tmp_path / "units").glob("*.s*")) == []
     assert not (tmp_path / "home").exists()
     killed, removed = f"systemctl kill --signal=KILL {SERVICE}", "userdel sparkwright-models"

@@ -1,4 +1,4 @@
-"""Usage in answers, kept over a power cut, and the limits that depend on it."""
+"""Usage in answers, its database, which survives a power cut, and limits by usage."""
 
 import asyncio
 import json
@@ -99,7 +99,7 @@ def test_counts_of_two_programs_add_up_in_one_private_file(tmp_path: Path, ledge
     assert _rows(tmp_path) == [("laptop", "small", 3, 15, 6)]
     assert (tmp_path / "usage.db").stat().st_mode & 0o777 == 0o600
     ledger.add("laptop", "small", 1, 0, 5, 2, 0.1, 0)
-    asyncio.run(ledger.flush())  # it sees the other's counts, which existed before
+    asyncio.run(ledger.flush())  # adds the other program's earlier counts
     assert ledger.of_today("laptop") == (4, 28)
 
 
@@ -202,7 +202,7 @@ def test_a_clock_that_is_set_back_starts_no_second_day(
         assert _ask(charges, ledger, key).startswith("10 tokens a day") == (seconds < 0)
     clock["time"] -= 3600 * 24 * 30
     assert _ask(charges, ledger, key) == ""
-    assert _ask(charges, ledger, key) == "3 requests a minute. 60"  # nobody sets this clock
+    assert _ask(charges, ledger, key) == "3 requests a minute. 60"  # minutes use another clock
 
 
 def test_days_are_kept_for_more_than_a_year(

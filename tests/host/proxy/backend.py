@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tests.host.serving import Handler, listening
 
-#: The longest wait of these tests: for a broken proxy, not for a slow machine.
+#: The longest wait of these tests, long enough for a slow machine.
 PATIENCE = 60.0
 
 
@@ -30,7 +30,7 @@ class Seen:
 
 @dataclass
 class Backend:
-    """A replica with a health port of its own.
+    """A replica with its own health port.
 
     A body may ask for: ``{"stream": n}``, n chunks, each of which waits for ``go``;
     ``{"hold": true}``, an answer that waits for ``go``; ``{"die": true}``, or with the replica's
@@ -39,7 +39,7 @@ class Backend:
     Attributes:
         go: semaphore, released once for every chunk or held answer.
         begun: semaphore, released when a request with a body has arrived.
-        left: event, set when a client was gone before its answer.
+        left: event, set when a client disconnected before its answer.
         healthy: answer of the health port.
     """
 
@@ -133,7 +133,7 @@ class _Requests(Handler):
             return True
 
     def _echo(self) -> None:
-        """Agree by RFC 6455 (HAProxy checks it), then send everything back."""
+        """Answer the upgrade by RFC 6455, which HAProxy checks, then echo all data."""
         key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         self.send_response(101)
         accepted = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
@@ -153,8 +153,8 @@ def serving(
     """A replica in this process.
 
     Args:
-        tls: its certificate for https; None for http.
-        port, health_port: its ports; free ports by default.
+        tls: the replica's certificate for https; None for http.
+        port, health_port: the replica's ports; free ports by default.
     """
     backend = Backend(name)
     with (

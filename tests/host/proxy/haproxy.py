@@ -96,7 +96,7 @@ class RunningProxy:
     def port(self) -> int:
         return self.proxies.proxies[0].port
 
-    # Starting, reloading and ending it, as systemd does.
+    # Start, reload and end HAProxy, as systemd does.
 
     def write(self, keys: tuple[str, ...] = (KEY,), named: Mapping[str, str] | None = None) -> None:
         """Write the files; the host's own key is named ``sparkwright``."""
@@ -208,7 +208,7 @@ class RunningProxy:
         return self.ask(f"set server llm/{name} state {state}").strip()
 
     def workers(self) -> list[int]:
-        """The workers, former workers among them."""
+        """The workers, including former workers."""
         return workers(self.ask(PROCESSES, master=True))
 
     def running(self, name: str) -> int:
@@ -322,7 +322,7 @@ def whole(response: http.client.HTTPResponse) -> Answer:
 
 
 def proxies_of(home: Path, replicas: tuple[Replica, ...], **settings: Any) -> Proxies:
-    """HAProxy with one proxy, its files and sockets below a directory of the test's."""
+    """HAProxy with one proxy, whose files and sockets are below a directory of the test."""
     proxy = Proxy("llm", free_port(), replicas, bind="127.0.0.1", health_path="/generates")
     proxies = Proxies(
         proxies=(proxy,),
@@ -337,7 +337,7 @@ def proxies_of(home: Path, replicas: tuple[Replica, ...], **settings: Any) -> Pr
 
 @contextmanager
 def opened(proxies: Proxies, keys: tuple[str, ...] = (KEY,)) -> Iterator[RunningProxy]:
-    """An HAProxy that runs while the block does."""
+    """An HAProxy that runs until the block ends."""
     proxy = RunningProxy(proxies)
     try:
         proxy.write(keys)

@@ -1,4 +1,4 @@
-"""The address for all models on a real HAProxy, with its program, before a service's own proxy."""
+"""The address for all models, a real HAProxy with its program, in front of a service's proxy."""
 
 import http.client
 import json
@@ -76,7 +76,7 @@ def _states(address: RunningProxy) -> dict[str, str]:
 
 @pytest.fixture
 def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
-    """The address, before that service and another service that sleeps."""
+    """The address, in front of that service and another service that sleeps."""
     there = Replica("spark-1", "127.0.0.1", service.port, service.port)
     away = Replica("spark-2", "127.0.0.1", service.port, free_port())
     pools = (ModelPool("pool.llm", (there,)), ModelPool("pool.far", (away,), ("spark-2",)))
@@ -92,7 +92,7 @@ def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
 def two_replicas(
     folder: Path, service: RunningProxy, second: Backend
 ) -> Iterator[tuple[RunningProxy, RunningProxy]]:
-    """An address before two replicas, and the proxy of the second replica. The address never
+    """An address in front of two replicas, and the proxy of the second replica. The address never
     notices that the second replica is down.
     """
     with own_proxy(folder / "other", second, NAMED, wait_seconds=20) as other:
@@ -113,7 +113,7 @@ def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: B
     (seen,) = first.seen
     assert not [name for name in seen.headers if name.startswith("x-sparkwright-")]
     assert seen.headers["authorization"] == f"Bearer {ENGINE.value}"
-    # No server of this pool is up: the request goes there all the same, and wakes the service.
+    # A request to a pool whose servers are all down is still passed on, and wakes the service.
     assert address.post(CHAT, {"model": "large"}).status == 200
     answer = address.post(CHAT, {"model": "none"})
     assert (answer.status, "large, small" in answer.data["error"]["message"]) == (404, True)
@@ -124,13 +124,13 @@ def test_another_replica_answers_a_request_that_a_replica_breaks_off(
     folder: Path, service: RunningProxy, first: Backend, second: Backend
 ) -> None:
     with two_replicas(folder, service, second) as (address, _):
-        body = {"model": "small", "die": "one", "text": "a" * 100_000}  # it is kept on the disk
+        body = {"model": "small", "die": "one", "text": "a" * 100_000}  # the disk holds the body
         answers = [address.post(CHAT, body) for _ in range(6)]
         assert [answer.data for answer in answers] == [{"replica": "two"}] * 6
         assert not [name for name in answers[0].headers if name.startswith("x-sparkwright-")]
         assert {item.body for item in (*first.seen, *second.seen)} == {json.dumps(body).encode()}
         assert len(first.seen) >= 1
-        # A prompt that kills engines kills two at most; a body that is not kept is sent once.
+        # A prompt that kills engines kills at most two; a body that is not kept is sent once.
         for text, most in (("", 2), ("a" * (1 << 20), 1)):
             before = len(first.seen) + len(second.seen)
             assert address.post(CHAT, {"model": "small", "die": True, "text": text}).status == 502
@@ -149,7 +149,7 @@ def test_a_replica_without_an_engine_neither_loses_nor_delays_a_request(
         assert [answer.status for answer in answers] == [200] * 40
         assert {answer.data["replica"] for answer in answers} == {first.name}
         assert time.monotonic() - begun < 10
-        # Without another replica, a request waits for the only one.
+        # A request waits for the only replica that is left.
         address.ask("set server pool.llm/spark-1 state maint")
         answer = address.post(CHAT, {"model": "small"})
         assert (answer.status, answer.headers["retry-after"]) == (503, "10")
@@ -162,8 +162,7 @@ def test_a_pool_prefers_the_replica_with_the_prefix_unless_that_replica_is_busie
     with two_replicas(folder, service, second) as (address, _):
         begun = len(first.seen) + len(second.seen)
         assert [_pools(address, "spark-2") for _ in range(4)] == ["spark-2"] * 4
-        # A replica with three requests, beside another with none, is over the mean by one and a
-        # half.
+        # Three requests on one replica and none on the other exceed the mean by one and a half.
         held = []
         for number in range(1, 7):
             held.append(_later(address, "spark-2"))
@@ -187,7 +186,7 @@ def _later(address: RunningProxy, near: str) -> threading.Thread:
 
 
 def _pools(address: RunningProxy, near: str = "", body: bytes = b"{}") -> str:
-    """The name of the replica that answered; without a replica the text of the state."""
+    """Name of the replica that answered, or the text about a pool without a replica."""
     with closing(http.client.HTTPConnection("pools", timeout=PATIENCE)) as pools:
         pools.sock = socket.socket(socket.AF_UNIX)
         pools.sock.connect(address.proxies.pools_socket)
@@ -245,7 +244,7 @@ def test_a_stream_whose_replica_dies_ends_with_an_error_and_never_as_complete(
         )
 
 
-def test_rights_and_limits_are_checked_at_the_address_alone(
+def test_only_the_address_checks_rights_and_limits(
     address: RunningProxy, service: RunningProxy
 ) -> None:
     assert service.post(CHAT, {"model": "small"}, key=GUEST).status == 403

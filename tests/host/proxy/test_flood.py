@@ -1,4 +1,4 @@
-"""A neighbour without a key takes connections of a proxy; a household with keys needs many."""
+"""A neighbour without a key occupies connections; a household with keys needs many of them."""
 
 import contextlib
 import errno
@@ -54,7 +54,7 @@ def proxy(
 def flood(
     proxy: RunningProxy, stack: ExitStack, data: bytes, count: int = 10_000, addresses: int = 1
 ) -> None:
-    """Connections that go no further than some bytes, held until the stack ends."""
+    """Hold connections that send only some bytes, until the stack closes."""
     items = []
     for number in range(count):
         item = stack.enter_context(socket.socket())
@@ -63,7 +63,7 @@ def flood(
         assert item.connect_ex(("127.0.0.1", proxy.port)) in (0, errno.EINPROGRESS)
         items.append(item)
     for item in items:
-        with contextlib.suppress(OSError):  # refused, or not accepted yet
+        with contextlib.suppress(OSError):  # HAProxy may refuse it
             item.sendall(data)
 
 

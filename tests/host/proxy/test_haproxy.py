@@ -131,7 +131,7 @@ def test_a_query_string_is_passed_on(start: Opener, first: Backend) -> None:
     assert first.seen[0].path == "/v1/responses/resp_1-A?stream=true&starting_after=3"
 
 
-def test_tricks_with_the_path_do_not_get_through(start: Opener, first: Backend) -> None:
+def test_no_trick_with_the_path_gets_through(start: Opener, first: Backend) -> None:
     proxy = start(first)
     for target in REQUESTS["targets"]:
         for head in (
@@ -239,7 +239,7 @@ def test_a_stream_is_passed_chunk_by_chunk(start: Opener, first: Backend) -> Non
 
 
 def test_a_long_prompt_arrives_whole(start: Opener, first: Backend) -> None:
-    prompt = b"\0" + os.urandom(1 << 20)  # not a test's JSON
+    prompt = b"\0" + os.urandom(1 << 20)  # not the JSON of other tests
     assert start(first).post(CHAT, prompt).status == 200
     assert first.seen[0].body == prompt
 
@@ -280,7 +280,7 @@ def test_requests_go_to_the_replica_with_the_fewest_requests(
     assert sorted(names) == ["one", "one", "two", "two"]
 
 
-def test_every_request_has_a_connection_of_its_own(start: Opener, first: Backend) -> None:
+def test_every_request_has_its_own_connection(start: Opener, first: Backend) -> None:
     """vLLM closes connections that idle for five seconds, with or without a request under way."""
     client = start(first).connect()
     for _ in range(3):
@@ -373,7 +373,7 @@ def test_a_dead_replica_loses_no_new_request(folder: Path, first: Backend) -> No
     with contextlib.ExitStack() as mortal:
         others = [mortal.enter_context(serving(name)) for name in ("mortal", "also")]
         proxies = proxies_of(folder, tuple(map(replica, (*others, first))))
-        # No health check comes in time: the requests themselves detect it.
+        # The interval of health checks is too long: requests detect the dead replica.
         with opened(replace(proxies, check_milliseconds=3_600_000)) as proxy:
             names = {proxy.post(CHAT).data["replica"] for _ in range(12)}
             assert names == {"mortal", "also", "one"}
@@ -421,7 +421,7 @@ def test_a_reload_cuts_off_and_loses_no_request(
     assert {proxy.post(CHAT).data["replica"] for _ in range(8)} == {"one", "two"}
     assert len(proxy.workers()) == 2
     assert proxy.state("one").running == 0
-    # The former worker still has it.
+    # The former worker still has the request.
     assert proxy.running("one") == 1
 
     first.go.release()

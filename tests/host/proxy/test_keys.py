@@ -85,7 +85,7 @@ def test_no_file_process_or_socket_reveals_a_clients_key(proxy: RunningProxy) ->
         assert not any(key in proxy.ask(command) for key in clients)
 
 
-def test_the_hosts_own_key_works_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
+def test_the_hosts_own_key_works_only_from_the_host(proxy: RunningProxy, first: Backend) -> None:
     """A client at another address of this machine acts as another machine."""
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
     seen = []
@@ -104,7 +104,7 @@ def test_the_hosts_own_key_works_from_the_host_alone(proxy: RunningProxy, first:
 
 @pytest.fixture
 def managed(proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch) -> RunningProxy:
-    """The program, as a unit that systemd runs."""
+    """A proxy whose unit counts as active, and whose reload is the test's."""
     monkeypatch.setattr(systemd, "is_active", lambda _: True)
     monkeypatch.setattr(configure, "reload", lambda _: proxy.reload())
     return proxy
@@ -170,7 +170,7 @@ def test_a_change_of_keys_is_refused_if_haproxy_reads_another_file(managed: Runn
 
 
 def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
-    """The host's first deploy brings the keys: such a host does not block the end of a rotation."""
+    """A host without a deploy gets its keys later, and does not delay the end of a rotation."""
     Path(managed.proxies.config).unlink()
     assert program.main(request(managed.proxies, named(default=KEY))) == []
     assert program.main(request(managed.proxies, None)) == []
@@ -179,8 +179,8 @@ def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -
 def test_a_stopped_service_leaves_its_pool_at_once_and_returns_when_healthy(
     start: Opener, first: Backend
 ) -> None:
-    """The state is reset on every start: otherwise a stop that left it drained would make a boot
-    serve no request.
+    """Every start resets the state, since a boot after a stop would otherwise find the service
+    drained and serve no request.
     """
     proxy = start(first)
     proxy.until_status("one", "UP")
@@ -211,8 +211,8 @@ PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
 
 
 class Master:
-    """Fake of HAProxy 3.0.11's master: the connection stays open for more commands until the other
-    side has closed its half.
+    """Fake of HAProxy 3.0.11's master: the connection stays open for more commands until the client
+    has closed its half.
     """
 
     def __init__(self, path: Path, running: list[int]) -> None:
@@ -248,11 +248,11 @@ def test_a_master_that_keeps_the_connection_is_not_waited_for(folder: Path) -> N
     master = Master(folder / "master.sock", [2])
     began = time.monotonic()
     assert place.busy(master.place, "qwen36", "self") == 2
-    assert time.monotonic() - began < 4  # its time limit is 5 s
+    assert time.monotonic() - began < 4  # the time limit is 5 s
     master.close()
 
 
-def test_a_switch_waits_for_requests_that_run(folder: Path) -> None:
+def test_a_switch_waits_for_running_requests(folder: Path) -> None:
     master = Master(folder / "master.sock", [1, 1, 1, 0])
     place.leave(_pool(master.place, 60))
     assert master.asked.count("show proc") == 4
@@ -271,7 +271,7 @@ def test_a_silent_master_does_not_prove_an_idle_service(
     assert time.monotonic() - began >= 1
 
 
-def test_without_a_proxy_no_request_is_waited_for(folder: Path) -> None:
+def test_a_service_without_a_proxy_waits_for_no_request(folder: Path) -> None:
     began = time.monotonic()
     place.leave(_pool(str(folder / "none"), 60))
     assert time.monotonic() - began < 10

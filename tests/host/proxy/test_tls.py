@@ -27,7 +27,7 @@ from tests.host.proxy.haproxy import KEY, RunningProxy, opened, proxies_of, repl
 
 CHAT = "/v1/chat/completions"
 NOW = dt.datetime.now(dt.UTC)
-#: Names of one host: its address, and the name that others verify.
+#: Names of one host: its address, and the name that other hosts verify.
 NAMES = ("localhost", "127.0.0.1", own_name("spark-1"))
 
 
@@ -39,7 +39,7 @@ def ca(folder: Path) -> Authority:
 
 @pytest.fixture
 def other(folder: Path) -> Authority:
-    """A CA of an attacker's."""
+    """A CA of an attacker."""
     return authority(NOW, folder / "other-ca", names=NAMES)
 
 
@@ -88,7 +88,7 @@ def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localho
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_clients_that_know_the_ca_get_in(
+def test_clients_with_the_ca_get_in(
     proxy: RunningProxy, ca: Authority, first: Backend, name: str
 ) -> None:
     assert proxy.post(CHAT).data == {"replica": "one"}
@@ -129,7 +129,7 @@ def test_a_client_without_the_ca_refuses_the_connection(
             handshake(proxy, context)
 
 
-def test_a_certificate_is_for_its_host_alone(proxy: RunningProxy, ca: Authority) -> None:
+def test_a_certificate_is_valid_only_for_its_host(proxy: RunningProxy, ca: Authority) -> None:
     for name in ("spark-2", own_name("spark-2"), "10.0.0.1", "example.com"):
         with pytest.raises(ssl.SSLCertVerificationError):
             handshake(proxy, trusting(ca), name)
@@ -171,13 +171,11 @@ def test_only_the_owner_reads_the_private_key(proxy: RunningProxy) -> None:
 
 
 def balancing(backend: Backend, ca: Authority, host: str = "spark-1") -> Replica:
-    """A replica in the address's form, by its host's name."""
+    """A replica in the address's form, with the name of its host."""
     return replace(replica(backend), tls=TlsIdentity(own_name(host), ca.pem))
 
 
-def test_a_replica_of_this_ca_resumes_the_session_of_an_address(
-    folder: Path, ca: Authority
-) -> None:
+def test_a_replica_of_this_ca_resumes_sessions(folder: Path, ca: Authority) -> None:
     with serving("right", served(pem(ca), folder)) as right:
         settings = {"tls": pem(ca)}
         with opened(proxies_of(folder, (balancing(right, ca),), **settings)) as proxy:
@@ -191,9 +189,7 @@ def test_a_replica_of_this_ca_resumes_the_session_of_an_address(
 def test_an_unverifiable_replica_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
-    """A replica with another CA, with another host's certificate, and without TLS: none gets a
-    request.
-    """
+    """Replicas with another CA, with another host's certificate or without TLS get no request."""
     with ExitStack() as stack:
         right = stack.enter_context(serving("right", served(pem(ca), folder)))
         alien = stack.enter_context(serving("alien", served(pem(other), folder)))
@@ -211,7 +207,7 @@ def test_an_unverifiable_replica_gets_no_request(
 def test_an_attacker_on_a_replicas_port_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
-    """The attacker comes between two checks, after a session that could be resumed."""
+    """The attacker takes over between two health checks, while a session could be resumed."""
     settings = {"check_milliseconds": 60_000, "wait_seconds": 1}
     with ExitStack() as stack:
         with serving("one", served(pem(ca), folder)) as first:

@@ -1,5 +1,5 @@
-"""A rank alone: its engine's variables of the fabric, and the report of a follower, which answers
-no request and is healthy while it serves.
+"""A single rank: the fabric's variables for its engine, and the health of a follower, which answers
+no request.
 """
 
 import json
@@ -54,14 +54,14 @@ def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.
 
 
 def test_the_port_with_the_cable_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cable is planned in the outer cage, and somebody has put it into the other."""
+    """The plan has the cable in the outer cage, and a user has put it into the inner cage."""
     seen = FabricState((_rail("enp1s0f0np0", 0), _rail("enP2p1s0f0np0", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
     assert result is not None
     assert result["NCCL_SOCKET_IFNAME"] == result["GLOO_SOCKET_IFNAME"] == "enp1s0f0np0"
     assert len(result["NCCL_IB_HCA"].split(",")) == 2
     assert result["VLLM_HOST_IP"] == "192.168.177.12"
-    # One index for all hosts is wrong on some of them, and an empty one is read as 0.
+    # The index differs between hosts, and NCCL reads an empty index as 0.
     assert "NCCL_IB_GID_INDEX" not in result
 
 
@@ -83,7 +83,7 @@ def test_a_plain_network_gets_no_file_of_variables(
 def test_a_device_with_an_odd_name_adds_no_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An attacker who names a device adds no line to the file, and Compose fills nothing in."""
+    """An attacker who names a device adds no line to the file, and Compose expands no variable."""
     seen = FabricState((_rail("x\nLD_PRELOAD=/a", 0), _rail("$HOME", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
     assert result is not None

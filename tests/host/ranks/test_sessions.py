@@ -1,5 +1,5 @@
-"""Ranks start together, end together, and form one cluster again without a person; an attacker
-who reaches their ports can neither join a cluster, nor end it, nor learn its key.
+"""Ranks start and end together, and form a cluster again without a user's help. An attacker who
+reaches their ports can't join a cluster, end it, or learn its key.
 """
 
 import contextlib
@@ -62,19 +62,19 @@ def test_an_ended_engine_ends_and_restarts_all_ranks(cluster: Make, number: int)
     item.units[number].kill_engine()
     item.whole(before)
     assert [len(unit.engines) for unit in item.units] == [2, 2, 2]
-    # It counts as a failed start on the rank whose engine ended, and on the head, which made the
-    # start; systemd gives up after some. The others are not at fault.
+    # systemd counts a failed start for the rank whose engine ended and for the head, which began
+    # the start, and gives up after several failures. It counts none for all other ranks.
     fault = [int(unit in (item.head, item.units[number])) for unit in item.units]
     assert [unit.codes[:1] for unit in item.units] == [[count] for count in fault]
     assert [unit.state["failures"] for unit in item.units] == fault
 
 
 def test_hanging_engines_begin_a_new_session(cluster: Make) -> None:
-    """The head's /health does not cover the other ranks: a token is requested."""
+    """The head's /health does not cover the followers, so the program requests a token."""
     item = cluster(2, free_port())
     item.start()
     before = item.whole()
-    time.sleep(4)  # several questions, all of them answered
+    time.sleep(4)  # the head has asked several times by now
     assert item.session == before
     # The follower's boot caches are kept from then on.
     assert (item.followers[0].home / SERVED).exists()
@@ -98,14 +98,14 @@ def test_engines_that_never_answer_count_as_a_failed_start(cluster: Make) -> Non
 
 
 def test_a_host_that_falls_silent_ends_the_session(cluster: Make) -> None:
-    """A rank without power or cable: no other rank notices its end."""
+    """A rank loses power or its cable, so that no other rank notices its end."""
     item = cluster(3)
     item.start()
     before = item.whole()
     item.units[1].cut(signal.SIGSTOP)
     until(lambda: "rank 1 (spark-2)" in str(item.head.state["missing"]))
     assert item.session is None
-    # The others wait for it, and use up none of systemd's tries.
+    # The other ranks wait for rank 1, and systemd counts no failed start.
     until(lambda: item.head.state["missing"] == ["rank 1 (spark-2) is not there"])
     assert item.head.codes == [0]
     assert item.head.forgiven == 1
@@ -183,7 +183,7 @@ JOINS = safe_load(Path(__file__).with_name("joins.yaml").read_text())["joins"]
 
 @pytest.mark.parametrize("answer", [*JOINS, "x" * 100_000])
 def test_without_a_key_no_client_joins_or_ends_a_session(serving: Cluster, answer: object) -> None:
-    """The attack comes from a rank's own address, as another user of its host has it."""
+    """Another user of a rank's host attacks, with the rank's own address."""
     session = serving.session
     with _connected(serving, serving.head.config.addresses[1]) as connection:
         assert "nonce" in _received(connection)
@@ -244,7 +244,7 @@ def test_a_follower_ignores_a_head_without_the_key(tmp_path: Path) -> None:
 
 
 def test_a_follower_runs_only_releases_on_its_disk(tmp_path: Path) -> None:
-    """Even a head with the key can't lead a follower anywhere else."""
+    """Even a head with the key can't make a follower run another release."""
     cluster = Cluster(tmp_path, 2, port=29901)
     away = cluster.followers[0].home / "elsewhere"
     away.mkdir()

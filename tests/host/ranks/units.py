@@ -17,7 +17,7 @@ from tests.host.programs import program
 from tests.host.proxy.haproxy import until
 from tests.unit.builders import kept_service
 
-#: No other program of this machine uses these.
+#: Addresses that no other program of this machine uses.
 NETWORK = "127.77.{}.{}"
 OLD, NEW = "a" * 12, "b" * 12
 KEY = "sk-of-the-ranks"
@@ -27,7 +27,8 @@ case $1 in show) echo ActiveState=active ;; esac
 """
 #: Program that records its process and its release.
 ENGINE = 'echo "$$ $(basename $(readlink -f .))" >> "$0"; exec sleep 1000'
-#: The head's engine, as it answers; while a file `stuck` lies beside its list it gives no token.
+#: Program of the head's engine, which answers; it returns no token while its folder has a file
+#: `stuck`.
 ANSWERING = """
 import http.server, os, sys, time
 from pathlib import Path
@@ -72,7 +73,7 @@ def _engine(folder: Path, number: int, answers_at: int | None) -> tuple[str, ...
 
 
 class Unit:
-    """One rank, and its unit's work: restarted at each end, with its engine ended."""
+    """One rank and the work of its unit, which ends the engine and restarts the rank."""
 
     def __init__(self, folder: Path, service: Service, config: RankConfig, key: str = KEY) -> None:
         self.place, self.service, self.config = folder, replace(service, rank=config), config
@@ -117,7 +118,7 @@ class Unit:
                 os.killpg(self._process.pid, sign)
 
     def kill_engine(self) -> None:
-        """Kill the engine alone."""
+        """Kill only the engine."""
         os.kill(self.engines[-1][0], signal.SIGKILL)
 
     @property
@@ -138,7 +139,7 @@ class Unit:
 
     @property
     def began(self) -> int:
-        """Begin of its last engine, in the kernel's ticks."""
+        """Start time of the rank's last engine, in the kernel's ticks."""
         text = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
         return int(text.rpartition(")")[2].split()[19])
 
@@ -150,7 +151,7 @@ class Unit:
 
     @property
     def forgiven(self) -> int:
-        """Ends that systemd must not count."""
+        """Number of ends that systemd must not count."""
         path = self.place / "systemctl"
         return path.read_text().count("reset-failed") if path.exists() else 0
 

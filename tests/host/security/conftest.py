@@ -24,7 +24,7 @@ def as_user(script: str, *arguments: object) -> None:
 
 
 def connecting(path: Path | str) -> str:
-    """Error of another user who connects to a Unix socket; empty on success."""
+    """Error of a connection of another user to a Unix socket; empty on success."""
     script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
     done = subprocess.run(
         ["/usr/bin/python3", "-ISc", script, str(path)], user=UID, group=UID, extra_groups=[],
@@ -35,7 +35,7 @@ def connecting(path: Path | str) -> str:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A directory of root's that every user can look into."""
+    """A directory of root that every user can list."""
     if os.geteuid() != 0:
         pytest.skip("only root can be another user, too")
     made = Path(tempfile.mkdtemp(prefix="sparkwright-security-"))
@@ -46,7 +46,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def users(folder: Path) -> Path:
-    """A directory of the other user's."""
+    """A directory of the other user."""
     made = folder / "home"
     made.mkdir()
     os.chown(made, UID, UID)

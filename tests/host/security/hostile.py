@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.host.serving import accepting
 
 ROOT = Path(__file__).resolve().parents[3]
-#: More than any client may hold: 700 MiB.
+#: Size of an answer that no client may hold: 700 MiB.
 FLOOD = 700 << 20
 _CHUNK = b"x" * (1 << 20)
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -40,7 +40,7 @@ def line(connection: socket.socket) -> None:
 
 
 def going_on(connection: socket.socket, *_more: object) -> None:
-    """Heads that only announce an answer."""
+    """Heads of status 100, which announce an answer that never follows."""
     for _ in range(FLOOD // 1000):
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 40)
 
@@ -55,7 +55,7 @@ def silent(connection: socket.socket) -> None:
 
 @contextlib.contextmanager
 def serving(attack: object, folder: Path | None = None) -> Iterator[int]:
-    """A server that does this to everyone, on a free port or at a path."""
+    """A server that runs this attack on every client, on a free port or at a path."""
 
     def each(connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection:
@@ -73,7 +73,7 @@ def serving(attack: object, folder: Path | None = None) -> Iterator[int]:
 
 
 def memory(process: int, peak: bool = True) -> int:
-    """Peak of a process's resident bytes, or the present number."""
+    """Peak of a process's resident bytes, or their present number."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(status.partition("VmHWM:" if peak else "VmRSS:")[2].split()[0]) << 10
 
@@ -83,7 +83,7 @@ def client(code: str, *arguments: str, path: str = "", timeout: float = 60) -> t
     measured = (
         "import sys\n"
         f"sys.path[:0] = [{str(ROOT)!r}, *filter(None, [{path!r}])]\n{code}\n"
-        # Not getrusage: it counts this process's memory at the fork.
+        # getrusage would include the memory of this process at the fork.
         "status = dict(one.split(':', 1) for one in open('/proc/self/status'))\n"
         "print(int(status['VmHWM'].split()[0]))\n"
     )

@@ -117,7 +117,7 @@ FILE = (
 
 
 HEADS = (hostile.head, hostile.line, hostile.going_on)
-#: A registry's manifest is requested by HEAD: the body belongs to its token, below.
+#: A manifest is requested by HEAD, whose answer has no body; a token's answer has the body below.
 ATTACKS = [
     *((HUB, attack) for attack in (hostile.body, *HEADS)),
     *((REGISTRY, attack) for attack in HEADS),
@@ -148,7 +148,7 @@ def test_an_endless_answer_of_a_token_service_is_cut(tmp_path: Path) -> None:
 
 
 class Engine(Handler):
-    """Server that answers everything with one text."""
+    """Server that answers every request with one text."""
 
     text: str
 

@@ -57,7 +57,7 @@ def _request(home: Path, tar: bytes, digest: str | None = None) -> RuntimeReques
 def test_a_hostile_archive_is_refused_completely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, members: list[tarfile.TarInfo], filtered: bool
 ) -> None:
-    if not filtered:  # like Python 3.10 before 3.10.12
+    if not filtered:  # Python before 3.10.12 has no filter
         monkeypatch.delattr(tarfile, "data_filter")
     home = tmp_path / "runtime/one"
     tar = _tar(_member("good.py", size=4), *members)

@@ -1,5 +1,5 @@
-"""A user of the host in the engine's place, while the engine is stopped, and at its socket; the
-health check at a separate socket.
+"""Attacks of a host's user on the engine's socket, also while the engine is stopped, and the health
+check at a separate socket.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from tests.host.serving import Handler, free_port
 from tests.unit import builders
 
 RECIPE = "qwen36-35b-a3b-heretic-dflash"
-#: Answers everything, wherever it can listen, and records the received keys.
+#: Program that listens wherever it can, answers every request, and records the received keys.
 POSE = """
 import http.server, socketserver, sys, threading
 class Yes(http.server.BaseHTTPRequestHandler):
@@ -65,7 +65,7 @@ def test_a_client_gets_503_and_never_another_programs_answer(
 ) -> None:
     monkeypatch.setattr("sparkwright.plan.plan.SOCKETS", str(folder / "engines"), raising=False)
     monkeypatch.setattr("sparkwright.proxy.proxies.HEALTH", str(folder / "health"), raising=False)
-    for made in (folder / "engines/llm", folder / "health"):  # like the units' RuntimeDirectory
+    for made in (folder / "engines/llm", folder / "health"):  # as RuntimeDirectory does
         made.mkdir(parents=True)
         made.chmod(0o750)
         shutil.chown(made, group="haproxy")
@@ -91,7 +91,7 @@ def test_a_client_gets_503_and_never_another_programs_answer(
         shown, _ = posing.communicate()
         assert (answer.status, answer.body != b"forged") == (503, True)
         assert shown.split() == ["refused", "refused"]
-        for at in installed.groups():  # and the engine itself is reached there
+        for at in installed.groups():  # HAProxy reaches the engine itself
             server = ThreadingUnixStreamServer(at.removeprefix("unix@"), _Engine)
             Path(at.removeprefix("unix@")).chmod(0o666)
             threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -78,7 +78,7 @@ def test_a_rewritten_hard_link_is_fetched_again(fetching: Fetch, users: Path) ->
 
 
 def test_a_forged_receipt_is_ignored(fetching: Fetch) -> None:
-    """A user's model directory with a receipt that claims it is complete."""
+    """A user's model directory with a receipt of a complete model."""
     fetching.complete()
     evil = bytearray(fetching.hub.files[ONE])
     evil[999] ^= 1

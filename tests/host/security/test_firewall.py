@@ -27,7 +27,7 @@ NOBODY = 65534
 HEAD, FOLLOWER, NEIGHBOUR = "10.77.1.1", "10.77.1.2", "10.77.1.9"
 CONTAINER = ("10.88.0.2", "fd88::2")
 IPTABLES = shutil.which("iptables") and shutil.which("nsenter")
-#: IPPROTO_MPTCP: TCP by sockets that the kernel makes for a user's.
+#: IPPROTO_MPTCP: the kernel opens TCP sockets on behalf of a user's socket.
 MPTCP = 262
 LISTEN = """
 import socket, sys, time
@@ -74,7 +74,7 @@ class Namespace:
         return process.pid
 
     def address(self, device: str, *addresses: str) -> None:
-        """Give a device its addresses, and listen at the first."""
+        """Give a device its addresses, and listen at the first address."""
         for address in addresses:
             suffix = ("/64", "nodad") if ":" in address else ("/24",)
             self.run("ip", "address", "add", address + suffix[0], "dev", device, *suffix[1:])
@@ -90,14 +90,14 @@ class Namespace:
         return run(*self._command(*command), timeout=timeout)
 
     def close(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Close the ports of its service."""
+        """Close the ports of a service on this host."""
         monkeypatch.setattr(firewall, "run", self.run)
         firewall.write(service, closed=True)
 
     def connects(
         self, user: int, *to: tuple[str, int], source: str = "", protocol: int = 0
     ) -> list[bool]:
-        """Return whether connections of one of its users succeed."""
+        """Return whether connections of one of the host's users succeed."""
         attempts = json.dumps([user, [(*each, source, protocol) for each in to]])
         outcome = self.run(sys.executable, "-c", CONNECT, attempts)
         assert outcome.ok, outcome.err
@@ -131,7 +131,7 @@ def _rank(tmp_path: Path, number: int = 0, **changes: Any) -> Service:
 
 
 @pytest.mark.parametrize("shape", [None, "pair"])
-def test_the_engines_ports_are_open_to_ranks_and_root_alone(
+def test_only_ranks_and_root_reach_the_engines_ports(
     hosts: tuple[Namespace, Namespace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     shape: str | None,
 ) -> None:  # fmt: skip
@@ -195,7 +195,7 @@ def test_only_the_services_own_rules_are_removed(
     for command in ("-N SPARKWRIGHT-OTHER", "-A INPUT -p tcp --dport 22 -j SPARKWRIGHT-OTHER"):
         assert head.run("iptables", "-t", "mangle", *command.split()).ok
     before = head.run(*listing).out
-    # A start that was killed, an earlier plan of the cluster, and the present one.
+    # Rules of a killed start, of an earlier plan of the cluster, and of the present plan.
     service = _rank(tmp_path)
     assert service.rank
     for port in (29501, 29501, 29601):
@@ -222,8 +222,8 @@ def test_only_the_published_port_of_a_bridge_is_reached(
     hosts: tuple[Namespace, Namespace], stack: contextlib.ExitStack, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], outgoing: bool,
 ) -> None:  # fmt: skip
-    """The rules hold after ``nft flush ruleset``, too, once the watch has run, and past a rule that
-    accepts everything.
+    """A rule that accepts all packets does not open the ports, and the watch restores the rules
+    after ``nft flush ruleset``.
     """
     (head, neighbour), container = hosts, Namespace(stack)
     script = BRIDGE.format(pid=container.pid, forward="net.ipv4.ip_forward")

@@ -1,4 +1,4 @@
-"""A job's secrets: handed to systemd over a socket, for root alone, and in no file afterwards."""
+"""A job's secrets, which systemd reads from a socket that only root can open, and no file keeps."""
 
 import json
 import os

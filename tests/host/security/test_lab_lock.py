@@ -52,7 +52,7 @@ def test_a_lock_that_is_a_link_is_not_followed(folder: Path) -> None:
     assert victim.read_text() == "root's own"
 
 
-def test_the_labs_lock_lies_where_root_alone_can_write() -> None:
+def test_only_root_can_write_to_the_folder_of_the_labs_lock() -> None:
     assert lock_file.PLACE.parent == Path("/run")
     assert lock_file.PLACE.parent.stat().st_uid == 0
     assert not lock_file.PLACE.parent.stat().st_mode & 0o022

@@ -251,7 +251,7 @@ def test_a_stage_with_a_foreign_process_file_reveals_no_content(seed: Seed, tmp_
 
 
 def test_files_of_the_fleet_are_served(seed: Seed) -> None:
-    """The tests above would pass on a server that serves nothing."""
+    """The tests above would also pass with a server that refuses every request."""
     path = f"/files/models/org--model/{COMMIT}/config.json"
     assert seed.get(path, Range="bytes=0-1")[:2] == (206, b"{}")
     assert seed.get(path.replace("config", "%63onfig"), Range="bytes=0-1")[:2] == (206, b"{}")

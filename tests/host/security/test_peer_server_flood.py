@@ -53,7 +53,8 @@ class Attacked:
         return PeerClient(self.address, keys, f"/files/models/org--model/{COMMIT}/file", MIB)
 
 
-#: Connects this many times from one address, sends, and resets or keeps each connection.
+#: Program that connects this many times from one address, sends, and resets or keeps each
+#: connection.
 ATTACK = """
 import itertools, json, socket, struct, sys, time
 port, number, reset, sent = json.loads(sys.argv[1])
@@ -223,12 +224,12 @@ def test_clients_without_a_key_make_room_for_clients_with_a_key() -> None:
     assert connections.admit(ours[0], "10.0.0.1")
     connections.identified(ours[0])
     assert connections.admit(ours[1], "10.0.0.1")
-    # A third connection of the same address: the oldest without a key is closed.
+    # A third connection of the same address closes the oldest connection without a key.
     assert connections.admit(ours[2], "10.0.0.1")
     assert pairs[1][1].recv(1) == b""
     connections.identified(ours[2])
     assert not connections.admit(ours[3], "10.0.0.1")
-    # Others find room, until all places are taken by clients with a key.
+    # Other addresses get connections until clients with a key hold all of them.
     assert connections.admit(ours[3], "10.0.0.2")
     assert connections.admit(ours[4], "10.0.0.3")
     assert connections.admit(ours[5], "10.0.0.4")
@@ -260,7 +261,7 @@ def test_only_requests_with_a_key_keep_the_server_running(
 def test_a_server_ends_when_its_keys_are_gone(
     served: tuple[PeerServer, int], tmp_path: Path
 ) -> None:
-    """The server's directories were removed while it ran: it makes room for another server."""
+    """The server ends for another server when its directories are removed while it runs."""
     server, _ = served
     assert not server.ended.wait(0.5)
     (tmp_path / "keys").rename(tmp_path / "gone")

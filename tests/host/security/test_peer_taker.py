@@ -44,7 +44,7 @@ class Asked:
         return peer_auth.answer(key, number, *arguments, hashlib.sha256(body).hexdigest())
 
 
-#: Answers a request on a connection, and its later requests.
+#: Function that answers a request on a connection, and its later requests.
 _Behaviour = Callable[[socket.socket, Asked], None]
 Fake = Callable[[_Behaviour], "FakePeer"]
 Take = Callable[..., "Taker"]
@@ -232,7 +232,7 @@ def test_a_redirect_is_not_followed(fetch: Fetch, fake: Fake) -> None:
     assert elsewhere.asked == []
 
 
-# The rest needs shorter deadlines than the program's own: it runs in this process.
+# --- The fetch in this process, with shorter deadlines than the program's own
 
 
 @dataclass
@@ -282,7 +282,7 @@ def test_a_silent_peer_is_abandoned(
 
 
 def test_a_slow_peer_is_abandoned(taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The peer sends some bytes, but fewer than required."""
+    """The peer sends fewer bytes per second than required."""
     monkeypatch.setattr(peers, "WINDOW", 3.0)
     held, size = [0], 64 * MIB
 
@@ -338,7 +338,7 @@ def test_no_unverified_byte_reaches_the_disk(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
-        # An attacker between the two changes one bit of the bytes that the peer has signed.
+        # An attacker between peer and host changes one bit of the bytes that the peer has signed.
         content_range = f"bytes 0-{8 * MIB - 1}/{8 * MIB}"
         good = b"w" * (8 * MIB)
         made = f"Sparkwright-Answer: {asked.sign(206, good, content_range)}"
@@ -391,7 +391,7 @@ def test_a_proxy_in_the_environment_gets_no_request(
 def test_a_disk_that_loses_written_bytes_ends_the_fetch(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ZFS makes holes of zeros: the same range would be fetched endlessly."""
+    """ZFS stores zeros as holes, so that the program would fetch the same range endlessly."""
     monkeypatch.setattr(Part, "missing", lambda part: [(0, part.file.size)])
 
     def behave(connection: socket.socket, asked: Asked) -> None:

@@ -29,7 +29,7 @@ PIECE = b'{"model_type": "fake"}'
 
 @dataclass
 class Tapped:
-    """An attacker between two hosts, who forwards everything and records it."""
+    """An attacker between two hosts, who forwards and records all bytes."""
 
     port: int
     heard: bytearray = field(default_factory=bytearray)
@@ -76,7 +76,7 @@ class Served:
 def serving(
     fetch: Fetch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[bool], Served]]:
-    """Factory of a host that has the model already and serves it, with or without TLS."""
+    """Factory of hosts that have the model and serve it, with or without TLS."""
     monkeypatch.setattr(peer_server, "is_own_docker", lambda _: False)
     ca = authority(NOW, tmp_path / "ca", names=[NAME])
     path = tmp_path / "host.pem"
@@ -113,9 +113,7 @@ def test_an_eavesdropper_reads_no_weights_and_no_names(
 def test_no_byte_is_read_from_a_server_without_the_peers_certificate(
     serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, mistake: str
 ) -> None:
-    """The server does not learn the requested content either: only the real peer gets the run's
-    key.
-    """
+    """The request reveals no content to the false peer: only the real peer gets the run's key."""
     served = serving(True)
     other = authority(NOW, tmp_path / "other", names=[NAME])
     output = served.take(

@@ -1,4 +1,4 @@
-"""Removal goes by the files on the host, and removes nothing foreign."""
+"""Removal reads the files on the host, and removes only files of sparkwright."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ COMMIT = "c" * 40
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """Commands that Docker got; systemd's units are in a folder of the test's."""
+    """Commands that Docker got; systemd's units are in a folder of the test."""
     texts: list[tuple[str, ...]] = []
 
     def command(*arguments: str, **_: object) -> Outcome:
@@ -34,7 +34,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """Files of the user's, elsewhere on the host."""
+    """Files of the user in another folder of the host."""
     folder = tmp_path / "home/models" / COMMIT
     folder.mkdir(parents=True)
     (folder / "kept").write_text("mine")

@@ -23,7 +23,7 @@ from tests.libyaml import safe_load
 
 @pytest.fixture
 def victim(folder: Path) -> Path:
-    """A directory of root's with a file that nobody else may read or change."""
+    """A directory with a file that only root may read or change."""
     made = folder / "victim"
     made.mkdir(mode=0o700)
     (made / "file").write_text("root's own")

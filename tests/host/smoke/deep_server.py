@@ -14,7 +14,7 @@ from tests.unit.builders import catalog, plan, wanted
 #: Settings of the fake: room for every check.
 CONTEXT = 24576
 SEQUENCES = 8
-#: The fake's command line, as the recipe's; n-grams instead of a drafter of its own.
+#: The fake's command line is the recipe's, with n-grams instead of a drafter.
 WORDS = (
     *("--max-model-len", str(CONTEXT), "--max-num-seqs", str(SEQUENCES)),
     *("--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder"),

@@ -134,7 +134,7 @@ def test_noise_is_refused_and_a_cut_character_is_accepted(text: str, noise: bool
 
 
 class Streaming(Scripted):
-    """A stream of these events: seconds until the first, and between them."""
+    """A stream of these events, with seconds before the first event and between events."""
 
     def __init__(self, *events: dict[str, Any] | str, first: float, pause: float) -> None:
         super().__init__(always((200, "")))
@@ -181,7 +181,7 @@ def test_a_bad_stream_has_its_cause(events: list[Any], cause: str, message: str)
 
 
 def test_a_fast_engine_is_not_reported_as_a_buffered_stream() -> None:
-    """A small model writes 3,000 tokens a second; withheld tokens come at once, and late."""
+    """A small model writes 3,000 tokens a second; withheld tokens arrive late and all at once."""
     usage = {"choices": [], "usage": {"completion_tokens": 96}}
     events: list[Any] = [*[delta(content="a b c")] * 3, usage, "[DONE]"]
     fast, late = (streaming(*events, first=first, pause=0.01) for first in (0.01, 2.0))
@@ -356,7 +356,7 @@ def test_counters_are_summed_over_engines_and_the_cache_is_reported() -> None:
 
 
 def test_the_sent_program_runs(tmp_path: Path) -> None:
-    """The program goes over standard input into a bare Python (-I, -S), as root's on a host."""
+    """A bare Python (-I, -S) reads the program from standard input, as root's Python on a host."""
     skip = dict.fromkeys(("long-16k", "context-limit", "concurrency"), "not now")
     model = make_model(tmp_path / "model")
     with launched(model, *WORDS) as server:

@@ -113,7 +113,7 @@ def test_a_fault_fails_the_check_of_its_subject(
     assert well.ok == (name == "speculation")
 
 
-def test_a_proxy_that_lets_everybody_in_fails(
+def test_a_proxy_without_access_control_fails(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "_PROXY_SECONDS", 0)

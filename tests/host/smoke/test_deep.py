@@ -1,6 +1,4 @@
-"""Every deep check holds on a healthy server, and fails alone, by name, on a server with its
-fault.
-"""
+"""Every deep check passes on a healthy server, and only its own fault makes it fail."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,7 +34,7 @@ def well(model: Path) -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def _a_host_with_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The machine of the tests may have another systemd, or none."""
+    """Fakes of systemd's programs: the machine of the tests may have no systemd."""
     for name, says in (("systemctl", "activating"), ("journalctl", "a line of the journal")):
         program(tmp_path, name, f"echo {says}")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -62,7 +60,7 @@ FAULTS = safe_load(Path(__file__).with_name("faults.yaml").read_text())
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_fails_its_check_alone(model: Path, tmp_path: Path, fault: str) -> None:
+def test_a_fault_fails_only_its_check(model: Path, tmp_path: Path, fault: str) -> None:
     failing, cause, arguments = FAULTS[fault]
     # A hang takes the whole time limit.
     patience = {"first_answer_seconds": 2} if fault == "hangs-at-limit" else {}
@@ -108,7 +106,7 @@ def test_the_release_that_runs_is_reported(well: Server, tmp_path: Path) -> None
 def test_a_wedge_is_reported_quickly_by_each_check(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No check stops the others, and the test does not wait half an hour for a hanging engine."""
+    """Every check runs and reports the wedge, with a short time limit for a hanging engine."""
     monkeypatch.setattr(deep, "_HANGING_SECONDS", 1)
     asked = replace(request(), skip={"aliases": "not now"})
     with launched(model, *WORDS, FAKE_VLLM_FAULT="wedge") as server:
@@ -158,7 +156,7 @@ def test_settings_that_the_plan_leaves_open_are_read_from_the_server(
 
 
 def test_another_program_on_the_port_is_recognized(tmp_path: Path) -> None:
-    """Each check meets an answer in no shape of vLLM's, and no check ends in a traceback."""
+    """Each check gets an answer that vLLM never gives, and ends without a traceback."""
 
     class Other(Handler):
         def do_GET(self) -> None:

@@ -1,4 +1,4 @@
-"""A broken file of an engine is a fault of its model, and ends no checking program."""
+"""A broken file from an engine is a fault of its model, and does not end the checking program."""
 
 import base64
 import json

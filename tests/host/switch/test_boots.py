@@ -39,7 +39,7 @@ class Host:
         link.symlink_to(f"releases/{name}")
 
     def start(self, hardware: str = GB10) -> Path:
-        """A start; returns the directory that the container gets."""
+        """Begin a start; return the directory that the container gets."""
         cache = Caches(self.home).before(hardware)
         assert (self.home / "caches/current").resolve() == cache.resolve()
         return cache
@@ -70,7 +70,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def compiled(cache: Path) -> str | None:
-    """Cache of a start; None without one."""
+    """Compiled code in a start's cache; None without compiled code."""
     path = cache / "compiled"
     return path.read_text() if path.exists() else None
 
@@ -83,7 +83,7 @@ def test_another_driver_or_image_has_another_cache_and_old_caches_are_removed(ho
     host.release("ccc")
     assert compiled(host.start(NEWER)) is None
     host.end(BOOT * 2, well=True)
-    host.release("aaa")  # its image is kept: back is quick
+    host.release("aaa")  # the image is kept, and so is its cache
     assert compiled(host.start(NEWER)) == "590"
     (host.home / "releases/ccc/release.json").unlink()
     host.start(NEWER)
@@ -104,7 +104,7 @@ def test_a_reverted_release_keeps_newly_compiled_code(host: Host) -> None:
     host.end(10)
     cache = host.start()
     (cache / "compiled").write_text("anew")
-    host.end(60, well=True)  # stopped for the next deploy, a minute later
+    host.end(60, well=True)  # the next deploy stops the service after a minute
     host.release("bbb")
     assert compiled(host.start()) == "anew"
 
@@ -133,7 +133,7 @@ def test_a_killed_start_that_served_keeps_its_cache(host: Host, file: str) -> No
     host.serves(file)
     host.end(10)
     assert compiled(host.start()) == "first"
-    host.end(10)  # success of an earlier start proves nothing about this start
+    host.end(10)  # a mark of an earlier start does not count
     assert compiled(host.start()) is None
 
 
@@ -162,7 +162,7 @@ def test_a_truncated_state_file_is_replaced(host: Host, state: str) -> None:
 
 
 LOGS = ROOT / "tests/fixtures/vllm/h200-0.24.0"
-#: Seconds of the clock on the day of the logs.
+#: Time of the first log line, in seconds of the day.
 BEGAN = 1 * 3600 + 11 * 60 + 18.0
 
 

@@ -58,7 +58,7 @@ exit 0
 
 @dataclass
 class Check:
-    """check.py's part: releases that fail, and a release that raises an unexpected error."""
+    """Fake of check.py, with releases that fail and a release that raises an unexpected error."""
 
     host: Path
     bad: set[str] = field(default_factory=set)
@@ -92,7 +92,7 @@ class Check:
 
 @dataclass
 class Doors:
-    """proxies' part: writes the given files."""
+    """Fake of the module ``proxies``, which writes the given files."""
 
     made: list[dict[str, Any]] = field(default_factory=list)
 
@@ -157,7 +157,7 @@ class Host:
         return transaction.Switch(state, request)
 
     def state(self, name: str = "a") -> tuple[str | None, ...]:
-        """The running release, `current`, the unit and the key, followed by another secret."""
+        """The running release, `current`, the unit, the key and another secret."""
         running = self.place / f"running-{name}"
         home = self.place / "services" / name
         token = home / "secrets/token"
@@ -176,7 +176,7 @@ class Host:
 
 
 def _docker(folder: Path, path: str) -> Any:
-    """Answers of Docker's API: the images exist, and services run by the files."""
+    """Answers of Docker's API: all images exist, and the files name the running services."""
     _, kind, name, *_ = path.split("/")
     if kind == "images":
         return {"Id": "an-id"}
@@ -239,7 +239,7 @@ def test_proxies_change_and_revert_with_the_switch(host: Host) -> None:
     pool = Pool("a", "none", "none", 0, 0)
     service = host.service(pool=pool, gate={"proxy": ("127.0.0.1", 1)})
     host.check.door = "HTTP 401 with the key"
-    assert host.switch(service, proxies=doors).run() == "failed"  # the old proxy's state, too
+    assert host.switch(service, proxies=doors).run() == "failed"  # restores the proxy, too
     assert config.read_text() == "old door"
     assert host.state() == WAS
     host.check.door = None
@@ -330,8 +330,8 @@ def _prints(host: Host, name: str) -> None:
 def test_a_crash_that_no_restart_fixes_gets_no_second_start(
     host: Host, log: str, result: str
 ) -> None:
-    """A share of 0.995 of an H200 failed, and passed once without its caches: the share was
-    accepted, and later did not start again.
+    """On an H200, a share of 0.995 failed, and then passed once without its caches. The switch
+    accepted this share, whose later starts failed.
     """
     host.serves()
     (host.place / "services/a/caches/key.suspect").mkdir(parents=True)
@@ -347,7 +347,7 @@ def test_a_crash_that_no_restart_fixes_gets_no_second_start(
 def test_a_first_release_that_no_restart_fixes_is_not_waited_for(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The real gate: systemd is about to start the unit again."""
+    """The real gate runs while systemd is about to start the unit again."""
     monkeypatch.setattr(transaction, "check", check)
     again = 'printf "ActiveState=activating\\nSubState=auto-restart\\n"'
     program(host.place / "bin", "systemctl", f'[ "$1" = show ] && {again}\nexit 0')

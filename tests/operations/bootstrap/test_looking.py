@@ -33,7 +33,7 @@ def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:
          "sparkwright-inspection: sudo: a password is required"),
     ],
 )  # fmt: skip
-def test_an_obstacle_refuses_the_host_alone(state: Any, why: str) -> None:
+def test_an_obstacle_refuses_only_its_host(state: Any, why: str) -> None:
     host, item = _host(state, "nvidia-container-toolkit", "driver")
     assert looking.decided(host, item) is None  # type: ignore[arg-type]
     assert host.memory.failure == why
@@ -41,10 +41,10 @@ def test_an_obstacle_refuses_the_host_alone(state: Any, why: str) -> None:
     assert len(host.state.active_hosts) == 1
 
 
-def test_the_speed_is_measured_on_the_largest_file_that_is_lacking() -> None:
+def test_the_speed_is_measured_on_the_largest_missing_file() -> None:
     host, item = _host(BARE, line_speed=54_000_000)
     item.token = Secret("hf_secret")
-    seen = probe(models={item.desired.models[0].directory: None})  # there already
+    seen = probe(models={item.desired.models[0].directory: None})  # already on the host
     assert looking.speed(host, item, seen) == (54_000_000, "huggingface.co")  # type: ignore[arg-type]
     lacking = item.desired.models[1].resolved
     largest = max(lacking.to_fetch, key=lambda file: file.size)
@@ -59,7 +59,7 @@ def test_a_plan_needs_no_measured_speed() -> None:
     for answer in (Said(err="no route to host", ok=False), 0):
         host, item = _host(BARE, line_speed=answer)
         assert looking.speed(host, item, probe())[0] == 0  # type: ignore[arg-type]
-    host, item = _host(BARE)  # nothing is asked where nothing is lacking
+    host, item = _host(BARE)  # a host that lacks no file is not asked
     there = probe(models=dict.fromkeys((model.directory for model in item.desired.models), None))
     assert looking.speed(host, item, there) == (0, "")  # type: ignore[arg-type]
     assert host.asked == []
@@ -75,7 +75,7 @@ def test_preflight_accepts_a_host_with_curable_faults_and_judges_again() -> None
     def again(of: Any) -> Any:
         return preflight.judged_again(of, item)
 
-    # Bootstrap should have fixed it, and did not.
+    # Bootstrap should have installed the toolkit, and did not.
     ran = run(host, preflight.passed, 0, again, execute=True)
     assert not ran.well
     assert ran.memory.failure == "refused by preflight: nvidia-container-toolkit"

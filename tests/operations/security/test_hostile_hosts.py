@@ -1,4 +1,4 @@
-"""One of two hosts gives wrong answers of any kind: it fails alone, and is named."""
+"""One of two hosts gives wrong answers of any kind: only this host fails, and is named."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ ATTACKS = {
 
 
 def _asked(host: FakeHost, question: Callable[[], Any]) -> Any:
-    """Ask as a session does: a HostError is why this host failed."""
+    """Ask as a session does: a HostError fails this host."""
     try:
         question()
     except HostError as error:
@@ -73,7 +73,7 @@ def _jobs(host: FakeHost, _: Any) -> Any:
     )  # fmt: skip
 
 
-#: Program -> the question with it. In addition: observe and status of a rollback, below.
+#: Program -> function that runs it. `observe` and the `status` of a rollback have tests below.
 QUESTIONS: dict[str, Callable[[FakeHost, Any], Any]] = {
     "status": _question("status"),
     "doctor": _question("doctor"),
@@ -110,7 +110,7 @@ def test_a_hostile_host_fails_alone_at_each_question(program: str, attack: str) 
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_hostile_observation_fails_its_host_alone(
+def test_a_hostile_observation_fails_only_its_host(
     attack: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -131,7 +131,7 @@ def test_a_hostile_observation_fails_its_host_alone(
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_hostile_status_fails_a_rollback_of_its_host_alone(attack: str) -> None:
+def test_a_hostile_status_fails_only_its_hosts_rollback(attack: str) -> None:
     evil, run_, good = _two("status", ATTACKS[attack])
     item = run_.hosts["spark-1"]
     assert targets_of(evil, item, to=None, only=None) is None  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ def test_a_hostile_status_fails_a_rollback_of_its_host_alone(attack: str) -> Non
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("field", ["whole", "progress"])
-def test_a_hostile_answer_in_a_switch_fails_its_host_alone(attack: str, field: str) -> None:
+def test_a_hostile_answer_in_a_switch_fails_only_its_host(attack: str, field: str) -> None:
     evil, run_, good = _two("jobs", ATTACKS[attack])
     item = run_.hosts["spark-1"]
     looked_at(evil, item)
@@ -184,7 +184,7 @@ def test_a_service_without_a_check_fails_its_host() -> None:
     assert "no check of service qwen36" in (evil.memory.failure or "")
 
 
-def test_unrequested_names_become_no_file() -> None:
+def test_unrequested_names_create_no_file() -> None:
     good: dict[str, Any] = {"release": None, "checks": []}
     evil, run_, _ = _two("deep", Said(json.dumps({"qwen36": good, "../../evil": good})))
     assert not _question("deep")(evil, run_.hosts["spark-1"]).well
@@ -224,7 +224,7 @@ def test_operations_read_the_root_of_their_services() -> None:
         assert host.request("observe")["services_root"] == "/srv/sparkwright"
 
 
-#: Like sudo with -S: it reads a line of standard input if it asks, and none otherwise.
+#: Fake of ``sudo -S``, which reads a line of standard input only if it asks for a password.
 _SUDO = """#!/bin/sh
 { echo "$@"; env; tr '\\0' ' ' < /proc/$$/cmdline; tr '\\0' ' ' < /proc/$PPID/cmdline; } > "$SEEN"
 [ "$ASKS" = yes ] && { IFS= read -r word; [ "$word" = 'pass{word' ] || exit 1; }

@@ -18,7 +18,7 @@ from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_SUCCEEDED
 from paramiko.server import InteractiveQuery
 
 PASSWORD = "a-secret-of-hers"
-#: Asks as sudo does; after the right password once, the box asks for none.
+#: Fake of sudo, which asks for a password until it was right once.
 _SUDO = """#!/bin/sh
 [ "$*" = "-k -n true" ] && exec test -e "$HOME/passwordless"
 [ "$1 $2 $3" = "-k -S -p" ] || exit 9
@@ -32,13 +32,13 @@ class Box(paramiko.ServerInterface):
     """A box and its events.
 
     Attributes:
-        home: home of its user; ``.ssh/authorized_keys`` is read there.
+        home: home of the box's user; the server reads ``.ssh/authorized_keys`` there.
         methods: accepted methods: ``publickey``, ``password``, ``keyboard-interactive``.
-        prompts: prompts of its keyboard-interactive login.
+        prompts: prompts of the keyboard-interactive login.
         banner: text before the login.
         password: accepted password.
         passwords: every received password.
-        keys_for: number of commands after which it rejects keys.
+        keys_for: number of commands after which the box rejects keys.
     """
 
     home: Path
@@ -93,7 +93,7 @@ class Box(paramiko.ServerInterface):
 
     def forward(self, transport: paramiko.Transport) -> None:
         """Act as a jump host: forward connections to other hosts, until the connection ends."""
-        channels = []  # an unreferenced socket is closed
+        channels = []  # Python closes a socket without a reference
         while transport.is_active():
             channels.append(channel := transport.accept(1))
             if channel is None or channel.chanid not in self._targets:
@@ -132,7 +132,7 @@ def _copy(source: Any, target: Any) -> None:
 
 @contextmanager
 def box(folder: Path, **settings: Any) -> Iterator[Box]:
-    """A box that answers, until the end; sudo accepts the login's password."""
+    """A box that answers until the block ends; sudo accepts the login's password."""
     home = folder / "home of the box"
     (home / "bin").mkdir(parents=True)
     (home / "sudo-password").write_text(f"{settings.get('password', PASSWORD)}\n")
@@ -145,7 +145,7 @@ def box(folder: Path, **settings: Any) -> Iterator[Box]:
         thread.start()
         yield result
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join()  # otherwise it accepts for the next box, whose socket gets the same number
+        thread.join()  # the next box's socket may get the same number
 
 
 def _serve(listener: socket.socket, server: Box) -> None:

@@ -34,7 +34,7 @@ def but(state: BootstrapState, **changes: Any) -> BootstrapState:
     return replace(state, observed=decode(Observation, seen), **changes)
 
 
-#: Bare boxes: a GPU with its driver, and nothing else.
+#: Bare boxes: a GPU with its driver, without further software.
 DGX = but(
     BootstrapState(
         probe(user="me"), passwordless=True, apt=True, gb10=True, nvidia=True, codename="noble",

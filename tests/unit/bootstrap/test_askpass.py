@@ -63,7 +63,7 @@ def _folder_of_the_program(root: Path) -> str:
     programs: list[Path] = []
 
     def answer(_: str, own: bool) -> str:
-        assert not own  # no other program has started it
+        assert not own  # after `exec`, the parent is this process
         programs.extend(root.rglob("ask"))
         return "secret"
 
@@ -72,7 +72,7 @@ def _folder_of_the_program(root: Path) -> str:
     return program.relative_to(root).parts[0]
 
 
-def test_a_machine_with_noexec_folders_alone_gets_a_message(noexec: set[str]) -> None:
+def test_a_machine_with_only_noexec_folders_gets_a_message(noexec: set[str]) -> None:
     noexec |= set(FOLDERS)
     with pytest.raises(UserError, match="noexec"):
         askpass.run(ASK, lambda *_: "secret")

@@ -46,7 +46,7 @@ def test_an_unknown_box_is_refused_with_its_description(base: str, changes: dict
 
 
 @pytest.mark.parametrize("state", BOXES.values(), ids=BOXES)
-def test_no_step_is_done_without_a_request(state: BootstrapState) -> None:
+def test_no_step_runs_without_a_request(state: BootstrapState) -> None:
     assert decided(but(state, docker=False, compose=False, toolkit=False)).steps == ()
 
 
@@ -70,7 +70,7 @@ def test_a_docker_older_than_the_toolkit_is_restarted() -> None:
 
 
 class TestOnDgxOs:
-    """Software that DGX OS manages itself is verified only."""
+    """Bootstrap only verifies software that DGX OS manages."""
 
     def test_the_driver_is_never_changed(self) -> None:
         for driver in (None, "570.1"):
@@ -81,7 +81,7 @@ class TestOnDgxOs:
             assert finding.id == "bootstrap-driver"
             assert "DGX Dashboard" in finding.remedy
         assert not [step for step in decided(DGX, *ALL).steps if step.name == "driver"]
-        # A source of the user's own does not change this either.
+        # A user's own source does not allow a driver's installation either.
         mine = {"driver": {"packages": ["nvidia-driver-580-open"]}}
         assert decided(but(DGX, driver=None), "driver", sources=mine).steps == ()
 
@@ -100,7 +100,7 @@ class TestDriver:
             assert step.packages == tuple(packages)
             assert result.reboot
             assert result.cures == {"nvidia-driver"}
-            # A host without its driver could not serve: the driver stays.
+            # The driver stays, since a host without a driver can't serve.
             assert step.undo.packages == ()
             assert step.undo.apart
         assert decided(state, "driver").steps == ()

@@ -268,7 +268,7 @@ def test_the_password_is_in_no_argument_environment_or_file(tmp_path: Path) -> N
             over.set()
             thread.join()
     everything = b"\0".join(seen)
-    assert b"SSH_ASKPASS_REQUIRE=force" in everything  # ssh itself was examined
+    assert b"SSH_ASKPASS_REQUIRE=force" in everything  # ssh is among the examined processes
     assert PASSWORD.encode() not in everything
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path.name for path in files if PASSWORD in path.read_text(errors="replace")] == [

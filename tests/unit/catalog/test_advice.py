@@ -1,4 +1,4 @@
-"""Advice: a card's claim has its figures and their GPU; this project's own reading is marked."""
+"""Advice: a card's claim has its figures and their GPU; claims of this project are marked."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def test_a_speed_is_shown_with_its_range_engine_and_settings(choice: Choice) -> 
         assert "this project" not in choice.why
     if not choice.measurements:
         return
-    assert choice.gpus == ("12.1",)  # nobody measured it on another
+    assert choice.gpus == ("12.1",)  # no measurement on another GPU exists
     figures = next(item for item in _on(1, choice.workload) if item["recipe"] == choice.recipe)[
         "figures"
     ]
@@ -59,7 +59,7 @@ def test_a_speed_is_shown_with_its_range_engine_and_settings(choice: Choice) -> 
         assert any(0.98 * low <= speed <= high for low, high in ranges), (speed, ranges)
 
 
-#: Every workload on every card: the answer's first recipe, and the figure of its order.
+#: Every workload on every card has a first recipe, and a figure that orders the recipes.
 @pytest.mark.parametrize("workload", get_args(Workload))
 @pytest.mark.parametrize("gpu", ["spark", "rtx5090"])
 def test_every_answer_names_the_figure_that_orders_the_recipes(workload: str, gpu: str) -> None:

@@ -19,7 +19,7 @@ from tests.unit.builders import ROOT, catalog
 
 CARDS: dict[str, Any] = safe_load((HERE / "figures.yaml").read_text(encoding="utf-8"))
 DATA = [safe_load(path.read_text("utf-8")) for path in (ROOT / "catalog").rglob("*.yaml")]
-#: Keys whose figures are this project's, or names.
+#: Keys whose values are names, or figures of this project.
 _OURS = {
     "kind", "name", "repository", "family", "body", "drafter", "image", "tag", "recipe", "system",
     "served_names", "needs", "boot_seconds", "first_answer_seconds", "rank", "date", "not_before",
@@ -32,7 +32,7 @@ _GIB = 1.073741824
 
 @dataclass
 class Fact:
-    """Figures of a source, by the key that each is under."""
+    """Figures of a source by their keys."""
 
     where: str
     source: str
@@ -40,7 +40,7 @@ class Fact:
 
 
 def facts(where: str, node: Any) -> Iterator[Fact]:
-    """Every mapping with a source, each with the figures that no nested source has."""
+    """Every mapping with a source, with all figures except those with a nested source."""
     fact = Fact(where, node.get("source", "") if isinstance(node, dict) else "")
     below: list[Fact] = []
     for name, value in node.items() if isinstance(node, dict) else enumerate(node):
@@ -55,7 +55,7 @@ def facts(where: str, node: Any) -> Iterator[Fact]:
 
 
 def _collect(key: str, value: Any, path: str, fact: Fact, below: list[Fact]) -> None:
-    """Add the figures of a value to a fact, and nested mappings with their own source."""
+    """Add the figures of a value to a fact; collect nested mappings that have their own source."""
     if isinstance(value, dict) and "source" in value:
         below.extend(facts(path, value))
     elif isinstance(value, dict):
@@ -65,7 +65,7 @@ def _collect(key: str, value: Any, path: str, fact: Fact, below: list[Fact]) -> 
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             _collect(key, inner, f"{path}[{index}]", fact, below)
-    elif key == "notes" and " (card of " in str(value):  # each with a source of its own
+    elif key == "notes" and " (card of " in str(value):  # a note has its own source
         text, _, source = str(value).rpartition(" (card of ")
         below.append(Fact(path, f"card of {source}", _figures(key, text)))
     else:
@@ -83,7 +83,7 @@ def _figures(key: str, value: Any) -> list[tuple[str, float]]:
 
 
 def cited(source: str) -> Iterator[tuple[str, str]]:
-    """Card and section, of every section that a source names."""
+    """Card and name of every section that a source cites."""
     for part in source.split("; "):
         for card, expected in CARDS.items():
             if card not in part:
@@ -96,7 +96,7 @@ def cited(source: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def figures_of(source: str) -> frozenset[float]:
-    """The figures of the sections that a source names, and the figures in its own quotation."""
+    """The figures of the sections that a source cites, and of the source's own quotation."""
     result = set(figures(source.replace("card of ", "")))
     for card, section in cited(source):
         text = CARDS[card]["sections"][section]["figures"]
@@ -127,7 +127,7 @@ def _unverified(source: str) -> bool:
 def _all() -> list[Fact]:
     result: list[Fact] = []
     for data in map(dict, DATA):
-        if data["kind"] == "causes":  # prompt length from which it counts: this project's
+        if data["kind"] == "causes":  # this project chose the prompt length
             data["causes"] = [{**item, "prompt_tokens": None} for item in data["causes"]]
         if data["kind"] == "measurement":
             compared = {index for name, index in matched() if name == data["name"]}
@@ -193,7 +193,7 @@ _USES = {"General": "general", "Coding": "coding", "Math/Reasoning": "math"}
 
 
 def of(kind: str) -> list[Any]:
-    """Tables compared in this way, for parametrize."""
+    """Tables with this kind of comparison, for parametrize."""
     items = [item for item in COMPARED if kind in item]
     return [pytest.param(item, id=f"{item['at'][0][8:24]}-{item['at'][1]}") for item in items]
 
@@ -278,7 +278,7 @@ def test_each_row_of_a_card_is_in_the_catalog(row: dict[str, Any]) -> None:
     assert set(row["columns"]) <= set(table["columns"])
     for cells in table["rows"]:
         if len(cells) < 3:
-            continue  # the text was cut off here, before the first figure
+            continue  # the row was cut off before its first figure
         assert len(_matching(row, table["columns"], cells)) == 1, cells
 
 

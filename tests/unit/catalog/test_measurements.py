@@ -24,7 +24,7 @@ def test_a_table_is_plausible(name: str) -> None:
                 ends = value if isinstance(value, tuple) else (value,)
                 assert all(0 <= end <= 1 for end in ends)
         if isinstance(row.decode, float) and isinstance(row.tpot, float) and row.concurrency == 1:
-            # One stream: a token every tpot ms, except for medians taken over different values.
+            # One stream yields a token every tpot ms, except for medians over different values.
             assert row.decode * row.tpot / 1000 == pytest.approx(1, rel=0.1)
 
 

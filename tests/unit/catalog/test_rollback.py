@@ -1,4 +1,4 @@
-"""Return to an image's rollback tag: every recipe of the image can be planned there, without an
+"""Return to an image's rollback tag: every recipe of the image has a plan for that tag, without an
 error.
 """
 

@@ -44,7 +44,7 @@ def test_every_check_has_texts_and_a_judgement(table: str) -> None:
 
 
 def _given(path: Path) -> Iterator[tuple[str, list[object], set[str]]]:
-    """Every symptom in a module's source: check, its case if it is written, and values."""
+    """Every symptom in a module's source: check, its case if there is a case, and values."""
     for function in ast.walk(ast.parse(path.read_text())):
         decorators = function.decorator_list if isinstance(function, ast.FunctionDef) else []
         nodes = [node for decorator in decorators for node in ast.walk(decorator)]

@@ -1,4 +1,4 @@
-"""Five hosts, three of them equal, and their answers: for tests of every command's output."""
+"""Five hosts, three of them equal, and their answers, for tests of every command's output."""
 
 import contextlib
 import importlib
@@ -110,5 +110,5 @@ def fleet(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> Result:
-    """A command whose words are separated by blanks."""
+    """A command, given as one text with blanks between its words."""
     return sessions.run(*(part for word in arguments for part in word.split(" ")))

@@ -96,7 +96,7 @@ def test_check_judges_contexts_by_the_locks_facts_of_models(tmp_path: Path) -> N
     assert "error: kv-cache: spark-1" in exits(2, *arguments).output
     file.unlink()
     assert run(*arguments[:4]).exit_code == 0
-    # A lock that is named is required: without it nothing would be pinned.
+    # A lock that is named must exist, since the run would otherwise pin nothing.
     assert "and nothing would be pinned" in exits(2, *arguments).output
 
 
@@ -214,7 +214,7 @@ def test_check_loads_only_needed_modules() -> None:
 
 
 def test_help_and_modules_of_commands_that_ask_hosts_load_no_planner() -> None:
-    """Sessions load the planner once hosts are asked: help and mistakes do not need it."""
+    """Sessions load the planner with the first question to hosts, and not for help or mistakes."""
     assert "sparkwright.cli.lib.options" not in loaded_modules("import sparkwright.cli")
     asking = (
         "activate deploy diff history logs maintenance models remove restart rollback shell start"

@@ -17,7 +17,7 @@ cases = Tables(__file__)
 
 #: Options and arguments that take a name of something.
 NAMED = {"limit", "host", "names", "services", "model", "recipe", "tag", "key", "name"}
-#: Parameters with such a name whose values are not in the site.
+#: Parameters with a name of ``NAMED`` whose values are not in the site.
 NOT = {
     *(("import", "name"), ("init", "names"), ("new", "model"), ("new", "name"), ("up", "model")),
     # A served name, which only a plan determines.

@@ -17,7 +17,7 @@ from sparkwright.run import session
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import Asked, answering, run
 
-#: Options as the user writes them, and as a session gets them.
+#: Options in the user's form, and in the form that a session gets.
 GIVEN = ["--user", "me", "--port", "2222", "--key", "id", "--same-sudo-password", "--parallel", "2"]
 GOT = {
     "ssh_user": "me", "ssh_port": 2222, "ssh_key": "id", "same_sudo_password": True, "parallel": 2,
@@ -85,7 +85,7 @@ def test_connection_options_configure_pyinfra(monkeypatch: pytest.MonkeyPatch) -
         "ssh_user": "me", "ssh_port": 2222, "ssh_key": "id", "ssh_password": "of SSH password: "
     }  # fmt: skip
     assert (config.SUDO_PASSWORD, config.PARALLEL) == ("of sudo password: ", 2)
-    # As in pyinfra: another user applies only to an explicit sudo.
+    # As in pyinfra, `sudo_user` applies only to an explicit `sudo`.
     assert (config.SUDO, config.SUDO_USER) == (False, None)
     session._configure(config, {"sudo": True, "sudo_user": "x"})
     assert (config.SUDO, config.SUDO_USER) == (True, "x")

@@ -88,7 +88,7 @@ def test_an_unknown_service_is_reported_with_the_nearest(
 ) -> None:
     first, other = (DONE, NOTHING) if arguments[0] == "stop" else (LOGS, LogsAnswer(("gemma",)))
     having({"spark-1": first, "rtx-1": other})
-    # Another host lacks the service: this is not a fault.
+    # A second host without the service is not a fault.
     assert run(*arguments, "--service", "qwen36").exit_code == 0
     done = exits(2, *arguments, "--service", "qwen63")
     assert "no host has a service 'qwen63': did you mean 'qwen36'?" in done.stderr
@@ -115,7 +115,7 @@ def test_activate_refuses_whole_hosts_beside_a_service(
 
 
 @pytest.mark.parametrize("word", ["destroy", "delete", "uninstall"])
-def test_another_tools_name_of_remove_is_not_taken_for_deploy(word: str) -> None:
+def test_another_tools_word_for_remove_is_not_corrected_to_deploy(word: str) -> None:
     assert "did you mean 'remove'?" in run(word, SITE).stderr
 
 
@@ -155,7 +155,7 @@ def test_invalid_times_are_refused(having: Having, message: str) -> None:
 
 
 @cases("arguments", "message")
-def test_a_name_of_no_host_is_refused_for_maintenance(
+def test_an_unknown_host_is_refused_for_maintenance(
     having: Having, arguments: tuple[str, ...], message: str
 ) -> None:
     asked = having({})

@@ -1,4 +1,4 @@
-"""``sparkwright fabric``: output about hosts that ConnectX-7 joins."""
+"""``sparkwright fabric``: output about hosts that are joined by ConnectX-7."""
 
 from dataclasses import replace
 from pathlib import Path

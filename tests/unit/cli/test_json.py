@@ -1,4 +1,4 @@
-"""----json of every command: one document, as docs/json.md describes it."""
+"""``--json`` of every command prints one document in the form of docs/json.md."""
 
 import json
 from pathlib import Path
@@ -16,10 +16,10 @@ __all__ = ["fleet", "judge"]
 
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
 
-#: `pyinfra` passes its arguments on unchanged, `--json` among them.
+#: `pyinfra` passes its arguments on unchanged, including `--json`.
 _AS_IT_IS = {"deploy"}
 
-#: These commands show the progress, and their own help says so.
+#: Commands that show their progress, as their help explains.
 _STREAMS = {"dashboard", "logs", "shell", "top", "up"}
 
 

@@ -1,4 +1,4 @@
-"""`check` finds incompatibilities that the cards name, and every remedy of a rule holds."""
+"""`check` finds incompatibilities that the cards name, and every remedy of a rule works."""
 
 import json
 import re
@@ -17,10 +17,10 @@ from tests.unit.builders import ROOT, catalog
 from tests.unit.cli.answering import run
 
 BREAKS = safe_load((ROOT / "tests/unit/checks/configuration/mistakes.yaml").read_text())
-#: Rules on a name: the guess replaces the key itself.
+#: Rules about a name, whose remedy replaces the key itself.
 NAMES = {"unknown-argument", "speculative-key", "misspelt-variable"}
 _KEY = r"`?([A-Za-z_][\w.\-]*)`?"
-#: Remedies that need a user's work, or choice.
+#: Rules whose remedy needs work or a choice of the user.
 PEOPLE = {"input", "remote-code", "secret-in-environment", "model-works", "image-architecture",
           "drafter-unused", "argument-choice", "kv-offload", "absent-file"}  # fmt: skip
 
@@ -159,7 +159,7 @@ def test_check_finds_each_incompatibility_of_the_cards(number: int, answers: Fin
 
 
 def test_every_issue_of_the_catalog_has_a_row() -> None:
-    """Rules that only other hardware shows are left to checks/configuration/test_rules.py."""
+    """checks/configuration/test_rules.py has the rules that need other hardware."""
     tried = {name for row in ROWS for name in (*row["finds"], *row.get("also", {}))}
     assert set(all_issues(catalog())) - tried == {"omni-gb10-only"}
 
@@ -202,7 +202,7 @@ def test_every_spelling_of_a_mistake_is_found(tmp_path: Path, answers: Findings)
     hosts = {f"other-{index}": host_of(row) for index, (_, row) in enumerate(pairs)}
     faults = []
     for (number, row), findings in zip(pairs, checked(tmp_path, hosts).values(), strict=True):
-        # A variable that the tag's vLLM no longer has is refused for that, too.
+        # A variable is also refused if the tag's vLLM no longer has the variable.
         ids = {item["id"] for item in findings} - {"removed-variable"}
         expected = {item["id"] for item in answers[f"row-{number}"]} - {"removed-variable"}
         if ids != expected:

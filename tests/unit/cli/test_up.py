@@ -153,8 +153,8 @@ def test_a_second_box_joins_the_site_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("speed", [0, 54_000_000])
-def test_the_plan_has_the_time_at_the_speed_that_was_measured(world: World, speed: int) -> None:
-    """No file is left if none existed before."""
+def test_the_plan_shows_the_time_at_the_measured_speed(world: World, speed: int) -> None:
+    """A plan without a measured speed has no time."""
     world.speed = speed
     lines = [line for line in _up("spark-1", "--yes").output.splitlines() if "  time " in line]
     expected = (
@@ -270,7 +270,7 @@ def test_options_of_the_connection_reach_the_deploy_and_the_password_does_not(wo
 
 
 def test_a_box_never_gets_the_name_of_a_group_or_of_another_host(world: World) -> None:
-    """A group's name means all of its hosts: for the deploy, and for sudo's password."""
+    """A group's name selects all hosts of the group, for the deploy and for sudo's password."""
     for number, address in enumerate(("lab.local", "sparks.home", "rtx50.lan"), 1):
         assert _up(address, "--yes").exit_code == 0
         assert list(_inventory())[-1] == address
@@ -365,7 +365,7 @@ def test_a_hosts_value_never_runs_as_code(world: World, tmp_path: Path, value: s
 
 @TABLES("before", "line")
 def test_one_line_is_added_to_an_inventory(tmp_path: Path, before: str, line: str | None) -> None:
-    """The line is not written if it would not add the host."""
+    """`up` does not write a line that would not add the host."""
     if line is None:
         with pytest.raises(UserError, match="add the host yourself"):
             with_host(tmp_path / "lab.py", before, "sparks", "b", {})

@@ -1,4 +1,4 @@
-"""Files that commands write: `check` and `plan` write none, other commands the named path."""
+"""`check` and `plan` write no file, and other commands write only the named path."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def test_only_requested_files_are_written(tmp_path: Path) -> None:
 
 
 def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
-    """The import runs in a separate process: this process may be set to write none."""
+    """The import runs in a separate process, since this process may write no bytecode."""
     files = {"machines.py": 'NAMES = ["spark-1"]\n', "inventory/lab.py":
              "import machines\nsparks = machines.NAMES\n"}  # fmt: skip
     with site(tmp_path, files) as position:

@@ -1,4 +1,4 @@
-"""Fleets with a cluster, planned: the lab's recipe for two ranks, and made for more."""
+"""Planned fleets with a cluster, from the lab's recipe for two ranks or a recipe for more."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,7 +41,7 @@ def data(count: int = 2, **changes: Any) -> dict[str, Any]:
 
 
 def of_ranks(folder: Path, **ranks: int) -> dict[str, Any]:
-    """A cluster of another number of ranks, by a recipe of the user's own."""
+    """A cluster with another number of ranks, from a user's own recipe."""
     count = ranks.get("tensor", 1) * ranks.get("pipeline", 1)
     message = ", ".join(f"{name}: {size}" for name, size in ranks.items())
     text = f"kind: recipe\nname: many\nextends: {RECIPE}\nranks: {{tensor: 1, {message}}}\n"

@@ -52,7 +52,7 @@ def test_connectx_needs_no_further_settings() -> None:
         container = compose(item)
         environment = container["environment"]
         assert environment["VLLM_HOST_IP"] == f"192.168.177.{11 + number}"
-        # Values that depend on the cage are determined by the host, at each start.
+        # The host determines values that depend on the cage, at each start.
         assert container["env_file"] == ["/opt/sparkwright/services/chat/fabric.env"]
         assert not {name for name in environment if name.startswith(("NCCL_", "GLOO_"))}
         (service,) = item.services
@@ -89,7 +89,7 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
     assert "sk-of-ranks" not in service.record
 
 
-def test_the_address_for_all_models_lists_the_head_alone() -> None:
+def test_the_address_for_all_models_lists_only_the_head() -> None:
     hosts = {"spark-1": {**data(), "address": {}}, "spark-2": data()}
     plans = [item.plan for item in desired(hosts).values()]
     assert [list(pool.services) for pool in planned_pools(plans)] == [["spark-1"]]
@@ -105,16 +105,16 @@ def test_the_unit_of_a_rank_is_sandboxed_like_other_units(tmp_path: Path, number
     assert result["Restart"] == ["always"]
     assert result["RestrictAddressFamilies"] == ["AF_UNIX AF_INET"]
     first = [item for item in result["ExecStartPre"] if "rank.py close" in item]
-    assert first[0].startswith("+")  # no '-' here: without its rules no engine starts
+    assert first[0].startswith("+")  # no '-': a failure stops the start
 
 
 @pytest.mark.parametrize(("current", "rank", "refused"), [
     ("9b1885b1ab26", False, ["no-rank"]), ("9b1885b1ab26", True, []), (None, False, []),
 ])  # fmt: skip
-def test_a_follower_is_refused_where_its_host_serves_the_service_alone(
+def test_a_follower_is_refused_if_its_host_serves_without_a_rank(
     current: str | None, rank: bool, refused: list[str]
 ) -> None:
-    """The head would wait for the follower, as observed with two GPUs whose replicas became
+    """The head would wait for the follower: this happened with two GPUs whose replicas became
     ranks."""
     state = ServiceState(current=current, rank=rank)
     observed = probe(services={"chat": encode(state)})

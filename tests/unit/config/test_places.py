@@ -8,12 +8,12 @@ from sparkwright.config.places import CATALOG, TEMPLATES, catalogs, template_fol
 from sparkwright.config.templates import template
 
 
-def test_a_site_without_folders_of_its_own_uses_the_librarys(here: Path) -> None:
+def test_a_site_without_its_own_folders_uses_the_librarys_folders(here: Path) -> None:
     assert catalogs() == [CATALOG]
     assert template_folders() == [TEMPLATES]
 
 
-def test_each_site_has_templates_of_its_own(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_site_has_its_own_templates(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "two"):
         (here / name / "templates").mkdir(parents=True)
         (here / name / "templates/name.j2").write_text(name)

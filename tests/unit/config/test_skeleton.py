@@ -65,7 +65,7 @@ def test_a_host_may_be_named_with_its_user(here: Path, monkeypatch: pytest.Monke
         assert _init("none", *arguments).exit_code == 2
 
 
-def test_hosts_stand_in_the_group_and_with_the_recipe_of_their_gpu(
+def test_hosts_get_the_group_and_recipe_of_their_gpu(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _init("my-lab", *HOSTS).exit_code == 0

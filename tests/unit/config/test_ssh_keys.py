@@ -1,4 +1,4 @@
-"""Private keys by their files: an unusable key is reported, with a remedy."""
+"""Files of private keys: an unusable key is reported with a remedy."""
 
 import subprocess
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.unit.builders import SPARK
 
 
 def key(folder: Path, *arguments: str, phrase: str = "") -> str:
-    """A key of ssh-keygen's."""
+    """A key that ssh-keygen has made."""
     path = str(folder / "id")
     subprocess.run(["ssh-keygen", "-q", "-N", phrase, "-f", path, *arguments], check=True)
     return path

@@ -272,7 +272,7 @@ def test_an_invalid_lock_is_never_overwritten(
     file.write_text(json.dumps(LOCK).replace(old, new))
     result = refusal(lambda: read_lock(file))
     assert message in result
-    assert "--upgrade" not in result  # which would unpin everything
+    assert "--upgrade" not in result  # an upgrade would replace every pin
 
 
 def test_an_unreadable_lock_is_reported(tmp_path: Path) -> None:

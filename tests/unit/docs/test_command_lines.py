@@ -22,8 +22,8 @@ TABLES = Tables(__file__)
 _PROGRAMS = ("sparkwright", "pyinfra", "make", "python", "python3")
 REFUSED = TABLES.data["REFUSED"]
 ACCEPTED = TABLES.data["ACCEPTED"]
-#: Parses command lines of pyinfra's: it patches the interpreter when it is imported, so it runs in
-#: a separate process.
+#: Program that parses command lines of pyinfra, in a separate process since importing pyinfra
+#: patches the interpreter.
 _PYINFRA = """
 import json, sys
 import click
@@ -92,10 +92,10 @@ def mistakes(shown: Page) -> list[str]:
 
 
 def _refused(arguments: Sequence[str], *, mentioned: bool) -> str | None:
-    """Errors of click about a command line of sparkwright's.
+    """Errors of click about a command line of sparkwright.
 
     Args:
-        mentioned: whether it is in running text, where a command may lack its arguments.
+        mentioned: whether the command is in running text, where its arguments may be missing.
     """
     command: click.Command = main
     context = click.Context(main, info_name="sparkwright")
@@ -140,7 +140,7 @@ def _parsed(lines: list[str]) -> dict[str, str | None]:
 
 
 def _not_there(arguments: Sequence[str], shown: Page) -> str | None:
-    """Name in a pyinfra command line that neither exists nor is made by the page itself."""
+    """Name in a pyinfra command line that does not exist and that the page does not create."""
     for word in arguments:
         if re.fullmatch(r"[\w/-]+\.py", word):
             if not (ROOT / word).exists() and f"> {word}" not in shown.text:

@@ -27,7 +27,7 @@ def test_known_issues_name_rules_that_exist() -> None:
         assert entry["by"] != "doctor" or entry["doctor"]
 
 
-def test_real_hosts_name_tests_that_exist() -> None:
+def test_the_list_of_real_hosts_names_existing_tests() -> None:
     tests = [path for rows in groups().values() for row in rows for path in row["tests"]]
     assert len(tests) > 100
     assert [path for path in tests if not (ROOT / path).is_file()] == []

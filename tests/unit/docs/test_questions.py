@@ -33,7 +33,7 @@ def test_two_clicks_from_the_readme_lead_to_an_answer(
     assert heading in titles, f"{question} {page} has no section {heading!r}"
     start = titles.index(heading)
     level, _, text = sections[start]
-    for deeper, _, below in sections[start + 1 :]:  # the lines below belong to it
+    for deeper, _, below in sections[start + 1 :]:  # a section includes its subsections
         if len(deeper) <= len(level):
             break
         text += below

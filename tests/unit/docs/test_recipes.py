@@ -59,7 +59,7 @@ def test_the_complete_example_has_every_key() -> None:
     assert all(set(change) == set(TagChange.model_fields) for change in data["by_tag"].values())
 
 
-def test_the_extension_of_the_page_extends(tmp_path: Any) -> None:
+def test_the_extension_on_the_page_changes_only_its_argument(tmp_path: Any) -> None:
     text = (ROOT / "docs/catalog.md").read_text(encoding="utf-8")
     block = text.partition("    # my-catalog/fewer-sequences.yaml\n")[2].partition("\n\n")[0]
     lines = [line.removeprefix("    ") for line in block.splitlines()]

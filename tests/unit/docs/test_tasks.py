@@ -38,7 +38,7 @@ def test_the_readme_takes_two_commands_and_three_questions_to_an_answer() -> Non
     first, *_ = re.findall(r"(?:^    \S.*\n)+", text, re.M)
     commands = [" ".join(line.split()[:2]) for line in first.splitlines()]
     assert commands == ["pipx install", "sparkwright up"]
-    # tests/fleet/bootstrap/test_up.py answers as many questions.
+    # tests/fleet/bootstrap/test_up.py answers the same number of questions.
     assert len(re.findall(r"^\d\. ", text, re.M)) == 3
 
 

@@ -1,8 +1,7 @@
-"""Host programs in the form for sending: the same code, found without a parser and sent without
-docstrings.
+"""Host programs are sent without docstrings, with unchanged code that is found without a parser.
 
-``sparkwright/facts/programs.py`` reads them by regular expressions, which is quick; this test
-compares each module with the result of Python's own parser.
+``sparkwright/facts/programs.py`` reads the programs by regular expressions, which is quick; this
+test compares each module with the result of Python's own parser.
 """
 
 import ast
@@ -39,8 +38,8 @@ each = pytest.mark.parametrize("module", MODULES, ids=_name)
 
 
 def _code(text: str) -> tuple[str, list[tuple[str, int]], bool]:
-    """A text's code, its statements' lines, and whether it has docstrings: a string as a
-    statement, like a docstring, counts as empty.
+    """Code of a text, the lines of its statements, and whether the text has docstrings; docstrings
+    and other strings as statements count as empty.
     """
     tree, documented = ast.parse(text), False
     for node in ast.walk(tree):

@@ -11,19 +11,20 @@ from tests.unit.builders import ROOT
 
 FILES = {path: path.read_text(encoding="utf-8") for folder in ("sparkwright", "catalog", "docs")
          for path in (ROOT / folder).rglob("*.yaml")}  # fmt: skip
-#: An address; an issue, a repository or a file of one; a card's section; an engine by version, or
-#: its recipes (docs/generate/cards.py has their addresses); or marked as this project's own.
+#: Valid sources: an address; an issue, a repository or a repository's file; a card's section; an
+#: engine with its version, or its recipes (docs/generate/cards.py has their addresses); or a mark
+#: of this project.
 _KNOWN = re.compile(
     r"https?://|\b[A-Za-z0-9][\w.-]*/[\w.-]{2,}|\bcards?\b"
     r"|\bvLLM|\bSGLang|\bllama\.cpp|engine's own parser|engines' documentation"
     r"|\b(sparkwright|this project|estimate|catalog|manifest|lock file|watch on the host)\b"
 )
-#: Sources that nobody can look up: a number without its owner, and people without a name.
+#: Sources that a reader can't look up: a number without its repository, and people without a name.
 _UNKNOWN = re.compile(r"reports? of (users|others)|(?<![\w/.-])[a-z][\w-]*#\d+|\busers report\b")
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Unquoted values that end at ` #12`, or at a comment within an open bracket."""
+    """Unquoted values that YAML cuts at ` #12`, or at a comment within an open bracket."""
     lines = text.splitlines()
     for event in yaml.parse(text, yaml.CSafeLoader):
         if isinstance(event, yaml.ScalarEvent) and event.end_mark and not event.style:

@@ -70,7 +70,7 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 
 def test_a_name_unknown_to_this_host_falls_back_to_the_address(network: dict[str, Any]) -> None:
-    network["answers"]["10.0.0.2"] = REFUSED  # nothing listens yet, but the host is there
+    network["answers"]["10.0.0.2"] = REFUSED  # the host is up, and no program listens
     result = _reached("kitchen", "10.0.0.2")
     assert (result.address, result.written, result.dns) == ("10.0.0.2", "10.0.0.2", False)
     assert result.tried == (
@@ -104,7 +104,7 @@ def test_ipv6_is_used_if_ipv4_does_not_answer(network: dict[str, Any]) -> None:
 
 
 def test_only_names_in_dns_are_kept_for_haproxy(network: dict[str, Any]) -> None:
-    """HAProxy's resolver reads neither /etc/hosts nor mDNS, and would take the replica off."""
+    """HAProxy's resolver reads neither /etc/hosts nor mDNS, and would mark the replica as down."""
     for name, dns in (("spark-2.example", True), ("spark-2.local", False), ("spark-2", False),
                       ("attic.example", False)):  # fmt: skip
         network["names"][name] = ["10.0.0.2"]

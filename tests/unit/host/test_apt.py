@@ -75,7 +75,7 @@ def test_apt_gets_the_proxy(apt: Path) -> None:
 def test_reachability_of_packages_is_checked_through_the_proxy(
     apt: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The servers themselves can't be reached, and need not be."""
+    """Only the proxy can be reached, and not the servers."""
     asked: list[list[tuple[str, int]]] = []
 
     def connect(servers: list[tuple[str, int]], reached: list[str]) -> None:

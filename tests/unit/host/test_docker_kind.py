@@ -15,7 +15,7 @@ ENGINE = {
     "DockerRootDir": "/var/lib/docker", "SecurityOptions": ["name=seccomp,profile=builtin"],
     "DriverStatus": [["Backing Filesystem", "extfs"], ["Supports d_type", "true"]],
 }  # fmt: skip
-#: As fresh installations of Docker 29 are (canonical/ubuntu-server-documentation#736).
+#: Docker 29 after a fresh installation (canonical/ubuntu-server-documentation#736).
 CONTAINERD = {"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]]}
 
 
@@ -56,4 +56,4 @@ def test_dockers_own_containerd_is_found_below_its_root() -> None:
     own = {"Containerd": {"Address": "/var/run/docker/containerd/containerd.sock"}}
     with_own = {**ENGINE, "DockerRootDir": "/data", **own}
     assert docker.store({**with_own, **CONTAINERD}) == "/data/containerd/daemon"
-    assert docker.store(with_own) == "/data"  # images are in Docker's own store anyway
+    assert docker.store(with_own) == "/data"  # images are in Docker's own store

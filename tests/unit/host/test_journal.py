@@ -22,7 +22,7 @@ def test_the_engines_own_error_is_named(name: str, message: str) -> None:
 
 @cases("name", "message")
 def test_an_error_of_llama_server_is_named(name: str, message: str) -> None:
-    """The last line of llama-server only reports its end; earlier lines belong to its callers."""
+    """The last line of llama-server only reports its end; lines before it come from its callers."""
     failures = json.loads((ROOT / "tests/fixtures/llamacpp/0.7.0/failures.json").read_text())
     cause = journal.cause(failures[name]["log"] * 3)
     assert cause is not None

@@ -35,7 +35,7 @@ def _rules(services: dict[str, Any]) -> set[str]:
 
 
 def test_the_first_written_service_is_the_default() -> None:
-    """Plans are sorted by name; the group is not."""
+    """Plans are sorted by name; a group keeps its written order."""
     planned = plan({"writer": _service(8000), "chat": _service(8001), "asr": _service(8002, None)})
     assert planned.groups == {"evening": ("writer", "chat")}
     assert [service.settings.exclusive for service in planned.services] == [
@@ -107,14 +107,14 @@ def test_a_groups_name_is_checked_like_a_services_name() -> None:
 IDLE: dict[str, Any] = {"idle": {"after": "20m"}}
 
 
-def test_an_idle_service_has_a_group_of_its_own() -> None:
+def test_an_idle_service_has_its_own_group() -> None:
     planned = plan({"a": _service(8000, None, **IDLE), "b": _service(8001, None)})
     assert planned.groups == {"idle.a": ("a", "(nobody)")}
     (first, _) = planned.services
     assert (first.settings.activate, first.settings.idle.seconds) == ("on-request", 1200)  # type: ignore[union-attr]
     alone = {"a": _service(8000, None), "b": _service(8001, None)}
     idle = {name: {**item, **IDLE} for name, item in alone.items()}
-    assert _rules(idle) == _rules(alone)  # its memory is reserved
+    assert _rules(idle) == _rules(alone)  # the plan reserves the idle service's memory
     within = {"a": _service(8000, **IDLE, activate="on-request"), "b": _service(8001)}
     assert plan(within).groups == {"evening": ("a", "b", "(nobody)")}
 
@@ -177,7 +177,7 @@ def test_schedule_times_use_systemds_syntax(text: str, times: list[str]) -> None
 
 @cases("text")
 def test_an_invalid_calendar_is_a_mistake_with_the_syntax(text: str) -> None:
-    """The value becomes a line of a unit: nothing else may get in."""
+    """The value becomes a line of a unit, and must add no other line."""
     with pytest.raises(UserError, match=r"schedule\.coder"):
         plan(EVENING, schedule={"coder": text})
 
@@ -209,7 +209,7 @@ def test_a_service_runs_within_its_hours_and_the_default_outside() -> None:
         (0, "05:59", "writer"), (0, "06:00", "chat"),
     ):  # fmt: skip
         assert due(group, _minute(day, time)) == runs, (day, time)
-    # A removed member does not run.
+    # A member that was removed is not activated.
     assert due(Group(("chat",), group.windows), _minute(0, "08:00")) == "chat"
 
 

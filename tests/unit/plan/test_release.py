@@ -1,4 +1,4 @@
-"""Releases and derived images follow their settings; mutated settings are located problems."""
+"""Releases and derived images follow their settings; mutations cause problems with a location."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_the_command_equals_the_cards() -> None:
 
 
 def test_an_engine_without_media_domains_gets_no_domains() -> None:
-    """The argument came with 0.11.0; an engine ends at an unknown argument."""
+    """The argument exists since 0.11.0; an engine ends at an unknown argument."""
     (service,) = plan({"s": {**SPARK["qwen36"], "media_domains": ["example.org"]}}).services
     for version in (service.version, None):
         arguments = container_command(replace(service, version=version)).arguments
@@ -78,8 +78,7 @@ def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
     lines = [line for line in rendered.unit_text.splitlines() if "drop_caches" in line]
     assert len(lines) == dropped
     for line in lines:
-        # The command runs outside the sandbox, which forbids it; and a failed command does not stop
-        # the start.
+        # `+` runs the command outside the sandbox, and `-` continues the start after a failure.
         assert line.startswith("ExecStartPre=-+/bin/sh -c 'timeout 10 nvidia-smi -L | grep -q GB10")
         assert line.endswith("sync && echo 3 > /proc/sys/vm/drop_caches'")
 
@@ -269,7 +268,7 @@ def _steps(folder: Path, *patches: dict[str, Any], base: str = DIGEST) -> str:
     return steps.image(base)
 
 
-def test_an_image_is_named_by_its_base_its_steps_and_their_files(folder: Path) -> None:
+def test_an_images_name_depends_on_its_base_its_steps_and_their_files(folder: Path) -> None:
     name = _steps(folder, FIX)
     assert name.startswith("sparkwright.local/qwen36-35b-a3b-heretic-dflash:sha256-")
     others = {
@@ -330,7 +329,7 @@ def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     entry += (
         "  - {patch: fix.patch, into: /usr/lib}\n  - files: [{at: /opt/c, source: fix.patch}]\n"
     )
-    # The two files are not the service's: the steps claim that the image has them.
+    # The steps add the two files to the image, so the service does not mount them.
     entry += "arguments: {tool_parser_plugin: /usr/lib/x.py, chat_template: /opt/c}\n"
     (folder / "recipe.yaml").write_text(entry)
     for name in ("link.patch", "out.patch"):
@@ -363,7 +362,7 @@ def test_patches_over_another_image_are_refused_until_confirmation(
         upgraded,
         exits(2, "check", "inventory.py").output,
         exits(2, "plan", "inventory.py").output,
-        exits(1, "lock", "inventory.py").output,  # which changes nothing
+        exits(1, "lock", "inventory.py").output,  # `lock` changes nothing
     ):
         text = " ".join(output.split())
         assert re.search(rf"made for \S+ at {DIGEST}, and would change \S+ at {other}", text)
@@ -371,10 +370,10 @@ def test_patches_over_another_image_are_refused_until_confirmation(
     exits(1, "lock", "inventory.py", "--check")
     assert "did you mean 'mine'" in exits(2, "lock", "inventory.py", "--patched", "mne").output
     exits(2, "lock", "inventory.py", "--patched", "mine", "--check")
-    site.clear()  # the registry is out of reach, and need not be asked
+    site.clear()  # no registry answers, and none is needed
     assert f": {other}" in run("lock", "inventory.py", "--patched", "mine").output
     assert run("check", "inventory.py").exit_code == 0
-    # Another image of another tag is another base, too; an empty lock is filled.
+    # An image of another tag is another base, too; the command fills an empty lock.
     lock.write_text(first.replace("-slim:\n", "-fat:\n").replace("-slim: sha", "-fat: sha"))
     site["digest"] = DIGEST
     assert "-slim at sha256" in exits(1, "lock", "inventory.py").output

@@ -47,7 +47,7 @@ def test_open_webui_uses_its_own_key_and_contacts_no_outside_server() -> None:
     assert "ports" not in service
 
 
-def test_the_pages_secrets_are_in_a_file_of_root_alone() -> None:
+def test_only_root_can_read_the_pages_secrets() -> None:
     files = _files(_plan())
     text, mode = files.pop("secrets.env")
     assert (mode, text.splitlines()) == (

@@ -27,7 +27,7 @@ def plan(**data: Any) -> HostPlan:
     return builders.plan(**{"services": {}, **data})
 
 
-def test_a_host_without_a_need_has_no_proxies() -> None:
+def test_a_host_that_needs_no_proxy_gets_no_proxy() -> None:
     bare = plan(services={"qwen36": {**RECIPE, "proxy": False}})
     assert proxies_of(bare, EVERYONE) is None
     assert health_file(bare) is None
@@ -93,7 +93,7 @@ def test_a_port_is_assigned_once() -> None:
     services = {"qwen36": {**RECIPE, "port": 8080}}
     with pytest.raises(UserError, match="port 8080 is taken by service 'qwen36'"):
         proxies_of(plan(services=services, address={"port": 8080}), EVERYONE)
-    plan(services={"qwen36": {**RECIPE, "port": 65535}})  # nothing listens beyond it
+    plan(services={"qwen36": {**RECIPE, "port": 65535}})  # the service needs no higher port
 
 
 def test_names_of_our_own_units_are_reserved() -> None:

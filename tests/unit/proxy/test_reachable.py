@@ -1,4 +1,4 @@
-"""Addresses of a pool's replicas, by the observations of its own host."""
+"""Addresses of a pool's replicas, from the observations of the pool's host."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_the_users_own_address_stays() -> None:
     assert _address("10.0.0.2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
 
 
-def test_an_address_of_one_interface_alone_is_replaced() -> None:
+def test_a_link_local_address_is_replaced() -> None:
     assert _address("fe80::2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
 
 

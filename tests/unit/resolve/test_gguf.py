@@ -174,7 +174,7 @@ def test_control_sequences_in_values_are_not_kept() -> None:
 
 
 def chosen(files: dict[str, float], choice: str) -> tuple[str, ...]:
-    """Served paths; 4 GiB of 8192 tokens' keys and values."""
+    """Paths of the chosen files; the KV cache of 8192 tokens takes 4 GiB."""
     sizes = {path: round(size * GIB) for path, size in files.items()}
     kv = (KvLayers(layers=128, heads=8, head_dim=128),)
 
@@ -190,7 +190,9 @@ def test_a_choice_selects_files(files: str, choice: str, paths: list[str]) -> No
 
 
 @cases("files", "choice", "message")
-def test_an_unknown_choice_lists_the_existing_ones(files: str, choice: str, message: str) -> None:
+def test_an_unknown_choice_lists_the_existing_choices(
+    files: str, choice: str, message: str
+) -> None:
     with pytest.raises(Unusable) as error:
         chosen(cases.data["REPOSITORIES"][files], choice)
     assert message in str(error.value)
@@ -241,7 +243,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("status", [206, 200])
-def test_a_quantization_has_its_own_files_alone(status: int) -> None:
+def test_a_quantization_selects_only_its_own_files(status: int) -> None:
     model, ranges = resolved(FILES, "q4_k_m", status=status)
     assert list(model.files) == ["m-Q4_K_M.gguf", "mmproj-F16.gguf"]
     assert model.facts is not None
@@ -266,7 +268,7 @@ def test_llama_cpp_gets_gguf_files_of_a_mixed_repository() -> None:
     assert list(model.files) == ["m-Q4_K_M.gguf"]
 
 
-def test_each_choice_has_a_directory_of_its_own() -> None:
+def test_each_choice_has_its_own_directory() -> None:
     choices = ["Q4_K_M", "m-Q4_K_M.gguf,none", "Q8_0"]
     assert len({resolved(FILES, choice)[0].directory for choice in choices}) == 3
 

@@ -1,4 +1,4 @@
-"""A hub's answer about a model: bounded before huggingface_hub reads it, its errors explained."""
+"""A hub's answer about a model is bounded before huggingface_hub reads it; errors are explained."""
 
 import gzip
 import json
@@ -58,7 +58,7 @@ def test_each_refusal_of_a_hub_has_its_remedy(
         assert message in refusal(endpoint, token)
 
 
-def test_a_hub_out_of_reach_is_named() -> None:
+def test_an_unreachable_hub_is_named() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"

@@ -139,7 +139,7 @@ def test_a_signature_is_found_among_many_referrers(
         {"manifests": [{"digest": n} for n in names]}
     ).encode()
     assert asked(content, public(key, tmp_path)).signature
-    # No answer can make it search for ever.
+    # The search ends after any answer.
     content[f"referrers/{digest}"] = json.dumps(
         {"manifests": [{"digest": name} for name in names[:20] * 500]}
     ).encode()
@@ -148,7 +148,7 @@ def test_a_signature_is_found_among_many_referrers(
 
 
 _OTHER = "sha256:" + "0" * 64
-#: Objects pushed instead of a right signature: another key's signature, a foreign signature, and
+#: Objects in place of a right signature: another key's signature, another image's signature, and
 #: the image's digest.
 WRONG: dict[str, Callable[[Key, Key, str], Iterator[tuple[bytes, bytes]]]] = {
     "none": lambda *_: iter(()),
@@ -189,7 +189,7 @@ def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 @cases("digest", "payload", "signature", "pem")
-def test_a_signature_of_cosigns_own_is_accepted(
+def test_a_signature_by_cosign_is_accepted(
     digest: str, payload: str, signature: str, pem: str, tmp_path: Path
 ) -> None:
     """A change of any byte of the signature is refused."""
@@ -253,7 +253,7 @@ def entry(secret: str) -> dict[str, str]:
     return {"auth": base64.b64encode(secret.encode()).decode()}
 
 
-def test_each_registry_gets_its_own_account_alone(tmp_path: Path) -> None:
+def test_each_registry_gets_only_its_own_account(tmp_path: Path) -> None:
     accounts = {"ghcr.io": entry("me:one"), "https://index.docker.io/v1/": entry("me:two")}
     path = file(tmp_path, {"auths": accounts})
     assert account(path, "https://ghcr.io") == "me:one"
@@ -263,7 +263,7 @@ def test_each_registry_gets_its_own_account_alone(tmp_path: Path) -> None:
 
 
 class Private(Handler):
-    """A registry with one image for ``me:secret``: by ``scheme``, Basic or a token of its own."""
+    """A registry with one image for ``me:secret``, by Basic authentication or by a token."""
 
     scheme: str
 

@@ -24,7 +24,7 @@ SPARK = HostLoad(100.0, {"qwen36": BUSY}, (GB10,), 120 * GIB, 20 * GIB)
 
 
 def after(seconds: float, **service: Any) -> HostLoad:
-    """The Spark some time later."""
+    """The load of the Spark, ``seconds`` later."""
     return replace(SPARK, at=100.0 + seconds, services={"qwen36": {**BUSY, **service}})
 
 
@@ -54,7 +54,7 @@ def test_a_restarted_counter_gives_no_negative_rate() -> None:
     restarted = after(4, generated=110.0, drafted=80.0, accepted=22.0)
     again = line(after(2, generated=10.0, drafted=40.0, accepted=2.0), restarted)
     assert (again.tokens, again.accepted) == (50.0, 0.5)
-    assert line(SPARK, replace(SPARK, at=3.0)).tokens is None  # the host has booted
+    assert line(SPARK, replace(SPARK, at=3.0)).tokens is None  # a boot came between
 
 
 def test_card_memory_of_several_gpus_is_shown() -> None:
@@ -98,7 +98,7 @@ def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
 
 
 def test_a_hostile_host_writes_only_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Escapes, and numbers and names that widen a table, are left out."""
+    """The table omits escapes, and numbers and names that are too wide."""
     monkeypatch.setenv("COLUMNS", "110")
     huge = {**dict.fromkeys(BUSY, 9e17), "waiting": -9e17}
     card = replace(RTX, name=EVIL, power_w=9e17, memory_used_mib=10**18)

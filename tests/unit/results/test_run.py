@@ -100,5 +100,5 @@ def test_the_line_to_paste_is_quoted_for_a_shell_in_any_folder() -> None:
         "curl", "-s", "--cacert", str(Path("my ca.crt").absolute()),
         "https://[fd00::1]:8000/v1/chat/completions",
     ]  # fmt: skip
-    assert "'https://[" in line  # zsh looks for files of such a name
+    assert "'https://[" in line  # zsh would expand an unquoted [...]
     assert json.loads(arguments[-1])["model"] == "it's"

@@ -88,7 +88,7 @@ def test_a_rollback_goes_to_the_former_release() -> None:
     kept = {"a": 3.0, "b": 1.0, "c": 2.0}
     came = [_switched("b", "c", "good"), _switched("c", "a", "reverted")]
     assert earlier("c", kept, came) == "b"
-    assert earlier("c", kept, []) == "a"  # the newest other release
+    assert earlier("c", kept, []) == "a"  # without a history, the newest other release
     assert earlier("c", {"c": 2.0}, came) is None
     assert earlier("c", {"c": 2.0, "x": 1.0}, came) == "x"
 

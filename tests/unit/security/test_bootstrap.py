@@ -1,5 +1,4 @@
-"""Bootstrap takes packages only from sources that the user named, and gives root to no other
-source."""
+"""Bootstrap takes packages only from named sources, and gives root only to the named user."""
 
 import hashlib
 import os
@@ -27,8 +26,8 @@ KEY = Path(__file__).parents[1] / "bootstrap/key.asc"
 FINGERPRINT = KEY.with_suffix(".fingerprint").read_text().strip()
 
 
-def test_a_foreign_key_is_not_put_on_a_host() -> None:
-    """A hijacked mirror would serve such a key."""
+def test_a_foreign_key_is_not_installed() -> None:
+    """A hijacked mirror would serve a foreign key."""
     other = f"{FINGERPRINT[:-1]}{'0' if FINGERPRINT[-1] != '0' else '1'}"
     with pytest.raises(UserError) as result:
         openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(KEY), other))
@@ -40,7 +39,7 @@ def export() -> Iterator[Callable[..., bytes]]:
     """Function that runs gpg with the secret keys of a vendor and of an attacker."""
     if shutil.which("gpg") is None:
         pytest.skip("makes keys with gpg")
-    with tempfile.TemporaryDirectory() as home:  # a short path, for the agent's socket
+    with tempfile.TemporaryDirectory() as home:  # the agent's socket needs a short path
 
         def gpg(*arguments: str) -> bytes:
             command = ("gpg", "--homedir", home, "--batch", "--passphrase=", *arguments)
@@ -101,10 +100,10 @@ def accepts(data: bytes, fingerprint: str, path: Path) -> bool:
 
 
 @pytest.mark.parametrize("judge", ["gpg", "reader"])
-def test_a_key_with_a_further_key_is_not_put_on_a_host(
+def test_a_file_with_a_second_key_is_not_installed(
     judge: str, export: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """apt would trust signatures of any of the keys: gpgv and sqv read on after the first key."""
+    """apt would trust signatures of any key in the file, since gpgv and sqv read all keys."""
     files = dict(with_others(export))
     vendor, attacker = export("--export", "vendor"), export("--export", "attacker")
     if judge == "gpg":
@@ -178,9 +177,9 @@ def test_sudoers_names_only_that_user(user: str, file: str | None, text: str | N
             assert written[at - 1] == "\\"
 
 
-def test_no_step_but_the_sudo_step_needs_a_password() -> None:
-    """pyinfra's own operations put the password into a command line: no step before a passwordless
-    sudo needs it.
+def test_only_the_sudo_step_needs_a_password() -> None:
+    """pyinfra's operations put the password into a command line, so that only the step for
+    passwordless sudo may need the password.
     """
     for step in ALL[1:]:
         assert decided(but(UBUNTU, passwordless=False), step).steps == ()

@@ -1,6 +1,4 @@
-"""An attacker who hands over a bundle or a lock changes any of its bytes: no part of the contents
-is run or built.
-"""
+"""An attacker changes any byte of a bundle or a lock: no part of the contents is run or built."""
 
 import base64
 import gzip

@@ -1,5 +1,5 @@
-"""TLS on the controller: the CA's key is its owner's, certificates are renewed in time, and a
-certificate that would not work stops the run before any host is touched."""
+"""TLS on the controller: only the owner reads the CA's key, certificates are renewed in time, and
+an unusable certificate stops the run before any host is touched."""
 
 import datetime as dt
 import stat
@@ -77,7 +77,7 @@ def test_a_key_that_other_users_may_read_is_refused(name: str) -> None:
         host_certificate(authority(NOW), "spark-1", NAMES, NOW)
 
 
-def test_the_ca_signs_hosts_alone() -> None:
+def test_the_ca_signs_only_hosts() -> None:
     made = authority(NOW).certificate
     constraints = made.extensions.get_extension_for_class(x509.BasicConstraints)
     assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (
@@ -105,7 +105,7 @@ def verified(ca: str, text: str, name: str) -> bool:
 
 @cases("name", "permitted")
 def test_a_stolen_ca_key_signs_for_no_other_name(name: str, permitted: bool) -> None:
-    """Clients import the CA for everything that they connect to."""
+    """Clients trust an imported CA for all their connections."""
     signer = authority(NOW, names=names_of("spark-1", {"ssh_hostname": "203.0.113.7"}))
     assert signer.certificate.extensions.get_extension_for_class(x509.NameConstraints).critical
     assert verified(signer.pem, host_certificate(signer, "any", [name], NOW), name) is permitted
@@ -170,7 +170,7 @@ def test_a_certificate_stays_until_a_third_of_its_time_is_left() -> None:
     assert leaf(renewed).not_valid_after_utc < later < leaf(issue(later)).not_valid_after_utc
 
 
-def test_another_name_another_ca_or_a_torn_file_make_a_new_certificate() -> None:
+def test_a_changed_name_ca_or_file_makes_a_new_certificate() -> None:
     first = host_certificate(authority(NOW), "spark-1", NAMES, NOW)
     named = host_certificate(authority(NOW), "spark-1", (*NAMES, "10.0.0.9"), NOW)
     assert set(subject_names(leaf(named))) == {*NAMES, "10.0.0.9"}
@@ -184,7 +184,7 @@ def test_another_name_another_ca_or_a_torn_file_make_a_new_certificate() -> None
 
 
 def test_the_ca_is_made_under_gevent(tmp_path: Path) -> None:
-    """gevent closes directories later: a lock that depended on them would block forever."""
+    """gevent closes directories later, so that a lock on a directory would block forever."""
     code = (
         "from gevent import monkey, get_hub; monkey.patch_all(); get_hub()\n"
         "import datetime as dt, pathlib, sys\n"
@@ -264,7 +264,7 @@ def test_the_address_verifies_each_replica_by_its_name() -> None:
     assert lines[1][6:] == []
 
 
-def test_the_private_key_is_shown_nowhere() -> None:
+def test_no_text_shows_the_private_key() -> None:
     result = proxies({"services": BEHIND, "tls": "own"})
     assert result.tls
     for shown in (repr(result), repr(result.tls_files), render_proxies(result).config):
@@ -277,7 +277,7 @@ KEYS = cache(lambda: [rsa.generate_private_key(65537, 2048) for _ in range(3)])
 
 
 class _Files:
-    """A CA of the user's, and its signed certificates."""
+    """A user's own CA and its signed certificates."""
 
     def __init__(self) -> None:
         self.ca, self.own, _ = KEYS()
@@ -323,7 +323,7 @@ def write_key(key: Any, passphrase: bytes = b"") -> None:
 
 @pytest.fixture
 def users() -> _Files:
-    """Files of the user's that work."""
+    """Valid files of a user's certificate."""
     return _Files()
 
 

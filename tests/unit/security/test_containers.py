@@ -1,4 +1,4 @@
-"""Code in a container gets no power over the host, no path of the key and no way in."""
+"""Code in a container gets no power over its host and no key, and its ports are closed."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def container(recipe: str = HERETIC, **settings: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("recipe", sorted(alone()))
 def test_no_container_has_power_over_its_host_or_shows_its_key(recipe: str, hardening: str) -> None:
     compose = release(recipe, hardening=hardening).compose
-    assert "API_KEY" not in compose  # nothing that `docker inspect` could show
+    assert "API_KEY" not in compose  # `docker inspect` can show no key
     result = safe_load(compose)["services"]["engine"]
     assert "env_file" not in result
     assert result["cap_drop"] == ["ALL"]
@@ -42,13 +42,13 @@ def test_no_container_has_power_over_its_host_or_shows_its_key(recipe: str, hard
     assert not result.keys() & {"privileged", "cap_add", "devices", "pid", "userns_mode", "user"}
     binds = [item for item in result["volumes"] if item["type"] == "bind"]
     writable = [bind["source"] for bind in binds if not bind.get("read_only")]
-    # The engine's compiled code: a directory of this service alone, which no other container sees.
+    # Only this service's container mounts the directory of the engine's compiled code.
     kept = "/opt/sparkwright/services/s/caches/current"
     socket = "/run/sparkwright-engines/s"
     assert writable == ([socket] if hardening == "strict" else [socket, kept])
     places = {item["source"] for item in result["volumes"] if item["type"] == "bind"} - {socket}
     assert all(position.startswith(("/opt/models/", "/opt/sparkwright/")) for position in places)
-    # No network but a loopback of its own, and no memory that others share.
+    # The container has only its own loopback network, and shares no memory.
     assert (result["network_mode"], result["ipc"]) == ("none", "private")
     assert "ports" not in result
 
@@ -77,11 +77,9 @@ def test_a_containers_own_network_is_closed_except_opened_ports(
         return
     options = text["networks"]["default"]["driver_opts"]
     assert options.pop("com.docker.network.bridge.name") == "sw-043a718774c5"
-    assert bool(options) is not outgoing  # nobody answers without an address of the host
+    assert bool(options) is not outgoing  # without an address of its host, no packet leaves
     assert (rules, rendered.bridge, rendered.outgoing) == (1, "sw-043a718774c5", outgoing)
-    assert (
-        "PrivateNetwork=no" in rendered.unit_text
-    )  # otherwise the rules apply to a network of the unit's
+    assert "PrivateNetwork=no" in rendered.unit_text  # the rules must apply to the host's network
 
 
 def test_strict_hardening_discards_written_files_with_the_container() -> None:

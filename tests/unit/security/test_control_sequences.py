@@ -1,4 +1,4 @@
-"""Hosts and words that a terminal or a shell would obey: in logs, in marks, on a command line."""
+"""Texts that a terminal or a shell would interpret, in logs, marks and command lines."""
 
 import json
 import os
@@ -20,12 +20,14 @@ from tests.unit.builders import ROOT
 from tests.unit.cli.answering import answering, exits, run
 from tests.unit.security.test_hostile_answers import harmless
 
-#: Sets the window's title, hides a line, turns its direction, and writes another host's line.
+#: Text that sets the window's title, hides a line, reverses its direction, and imitates a line of
+#: another host.
 ATTACK = "\x1b]0;owned\x07\x1b[2K\rspark-2 qwen36: all is well\u202e\x9b8m\nspark-2: forged"
 #: Colours that a program of the host may use.
 PAINTED = "\x1b[32mINFO\x1b[0m ready"
 LINE = {"at": 1.0, "service": "qwen36", "text": ATTACK}
-#: An ssh whose host runs the command by a shell, and a sudo and a docker that print their words.
+#: Fake of ssh that runs the command with a shell, and fakes of sudo and docker that print their
+#: arguments.
 SSH = """#!{python}
 import json, os, subprocess, sys
 words = sys.argv[1:]
@@ -46,7 +48,7 @@ sys.exit(255)
 
 @pytest.fixture
 def site(here: Path) -> Path:
-    """A site of one host, whose name and data are as bad as an inventory allows."""
+    """A site of one host with the worst name and data that an inventory allows."""
     data = {
         "ssh_user": "ann", "ssh_port": 2222, "ssh_key": "~/a key", "services": {"qwen36": {}},
         "ssh_hostname": "-oProxyCommand=touch pwned",
@@ -76,7 +78,7 @@ def _sparkwright(folder: Path, *arguments: str) -> subprocess.CompletedProcess[s
 WORDS = ("a  b", "$(touch pwned)", "; touch pwned;", "'\"`touch pwned`", "--privileged", "")
 
 
-def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
+def test_arguments_of_a_command_reach_the_container_unchanged(site: Path) -> None:
     _program(site, "ssh", SSH)
     _program(site, "sudo", SUDO)
     done = _sparkwright(site, "shell", "--host", "spark-1", "--", "echo", *WORDS)
@@ -85,7 +87,7 @@ def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
         "-n", "docker", "exec", "-i", "sparkwright-qwen36", "echo", *WORDS
     ]  # fmt: skip
     assert not (site / "pwned").exists()
-    # A host of the inventory is a host, and never an option of ssh.
+    # A host of the inventory never becomes an option of ssh.
     data = json.loads((site / "said").read_text())
     assert data[-2:] == ["--", "-oProxyCommand=touch pwned"]
     assert {
@@ -135,7 +137,7 @@ def test_a_followed_log_sends_no_control_sequences(
     assert "Connection closed \\x1b[2J" in done.stderr
 
 
-def test_a_hosts_own_text_is_run_by_no_shell() -> None:
+def test_no_shell_runs_a_hosts_own_text() -> None:
     arguments = journalctl({"sparkwright-qwen36.service": "qwen36"}, "$(touch pwned)")
     assert arguments[-2:] == ["--lines=0", "--unit=sparkwright-qwen36.service"]
     arguments = journalctl({"sparkwright-qwen36.service": "qwen36"}, "s=0a;i=1f")

@@ -51,7 +51,7 @@ from tests.tables import Tables
 from tests.unit.builders import plan, wanted
 from tests.unit.checks.service.builders import facts
 
-#: The answer to every question.
+#: Types of the answers to all questions.
 ANSWERS: list[Any] = [
     Observation, HostStatus, Examination, DiskUsage, LockAnswer, RemovalAnswer,
     tuple[str, ...], dict[str, JobStatus], dict[str, SmokeAnswer], dict[str, DeepAnswer],
@@ -76,7 +76,7 @@ _ANY = st.recursive(
 
 
 def of(kind: Any) -> st.SearchStrategy[Any]:
-    """JSON data that a contract accepts, however strange."""
+    """Strange JSON data that a contract accepts."""
     if hasattr(kind, "__dataclass_fields__"):
         fields = records._fields(kind)
         return st.fixed_dictionaries({name: of(inner) for name, (inner, _) in fields.items()})
@@ -229,13 +229,14 @@ def test_an_invalid_process_id_does_not_count_as_a_dead_run() -> None:
 
 TABLES = Tables(__file__)
 
-#: Clears the screen, names the window, writes to the clipboard; a CSI of one byte; a line that is
-#: overwritten; text that runs backwards; a zero-width space; half a pair.
+#: Text that clears the screen, names the window and writes to the clipboard; with a CSI of one
+#: byte, an overwritten line, text that runs backwards, a zero-width space and half a surrogate
+#: pair.
 EVIL = "a\x1b[2J\x1b]0;owned\x07\x1b]52;c;cm0=\x07\x9b31m\rb\u202ec\u200bd\x7f\ud800\U000e0041"
 
 
 def harmless(message: str) -> bool:
-    """Return whether a terminal shows this text and does nothing else."""
+    """Return whether a terminal only shows this text."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return not any(unicodedata.category(item) in kinds for item in message if item != "\n")
 

@@ -44,7 +44,7 @@ ASK: dict[str, Callable[[str], Any]] = {
     "hub": lambda url: resolve_model(url, "org/model", "main", "hf_secret", marks=()),
     "git": lambda url: resolve_commit(url, "main"),
 }
-#: Prints by how many KiB the process is larger than after the first query, and each message.
+#: Program that prints each message and the growth of its memory in KiB since the first query.
 RISE = """
 from sparkwright.findings.user_error import UserError
 from tests.unit.security.test_hostile_sources import ASK, peak
@@ -65,8 +65,7 @@ def peak() -> int:
 
 
 class Answers(Handler):
-    """Server that answers everything with ``answer`` (status, body, headers) and records its
-    requests."""
+    """Server that answers every request with ``answer`` (status, body, headers) and records it."""
 
     answer: tuple[int, bytes, dict[str, str]]
     asked: list[tuple[str, str | None]]
@@ -78,7 +77,7 @@ class Answers(Handler):
 
 @cache
 def bomb() -> bytes:
-    """900 MiB of spaces, as gzip: of ten parts, since packing takes time."""
+    """900 MiB of spaces in gzip, in ten equal parts, since compression takes time."""
     return gzip.compress(b" " * (90 << 20)) * 10
 
 
@@ -144,14 +143,14 @@ def test_credentials_do_not_follow_a_redirect_to_another_server(source: str) -> 
 
 
 @cases("ip", "depth")
-def test_addresses_are_judged_by_how_far_in_the_network_they_are(ip: str, depth: int) -> None:
+def test_the_depth_of_an_address_depends_on_its_network(ip: str, depth: int) -> None:
     assert queries._depth(ip) == depth
 
 
 @cases("target")
 @pytest.mark.parametrize("header", ["Location", "WWW-Authenticate"])
 def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> None:
-    """The server tries a redirect, and names a token service of a registry."""
+    """The server redirects to the target, or names it as a registry's token service."""
     status, text = (302, target) if header == "Location" else (401, f'Bearer realm="{target}"')
     with (
         listening(Answers, answer=(status, b"", {header: text}), asked=[]) as port,
@@ -183,7 +182,7 @@ def test_a_server_of_the_internet_redirects_only_to_named_private_servers(
         assert ("private_servers" in str(error.value)) is ip.startswith("10.")
 
 
-def test_https_does_not_lead_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_is_not_redirected_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = dt.datetime.now(dt.UTC)
     signer = authority(now, tmp_path / "ca")
     tls = served(host_certificate(signer, "server", ("127.0.0.1",), now), tmp_path)
@@ -206,7 +205,7 @@ def test_https_does_not_lead_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert asked == []
 
 
-def test_an_account_of_an_address_goes_to_its_server_alone() -> None:
+def test_an_account_in_an_address_is_sent_to_its_server() -> None:
     asked: list[tuple[str, str | None]] = []
     references = b"0" * 40 + b"\trefs/heads/main\n"
     with listening(Answers, answer=(200, references, {}), asked=asked) as port:
@@ -295,7 +294,7 @@ _KEYS = [
 def test_wrong_types_count_as_missing(
     config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
 ) -> None:
-    """Any values give a plan, or a question with a key: never a traceback."""
+    """Any values give a plan or a question with a key, without a traceback."""
     own = {**derived.CONFIG, **config}
     facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
     resolved_model = ResolvedModel(
@@ -351,20 +350,20 @@ def test_code_of_a_repository_is_never_enabled_automatically(classes: dict[str, 
     assert "trust_remote_code" in problem.subject.place
     assert dict(off.arguments)["trust_remote_code"] is False
     refused = [violation.id for violation in on.hosts["spark-1"].violations if violation.stops]
-    assert "remote-code" in refused  # without a lock, or files that a user has read
+    assert "remote-code" in refused  # no lock, and no file that a user has read
 
 
 def test_a_chat_template_is_searched_and_never_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The template would write a file, if anything on the controller gave it to jinja."""
+    """The template would write a file if the controller rendered it with jinja."""
     proof = tmp_path / "owned"
     evil = (
         "{{ cycler.__init__.__globals__.os.system('touch " + str(proof) + "') }}"
         "{% if tools %}<tool_call>{% endif %}"
     )
     jinja2.Environment().from_string(evil).render()
-    assert proof.exists()  # the attack is one
+    assert proof.exists()  # the attack works on plain jinja2
     proof.unlink()
     texts: list[str] = []
     compiled = jinja2.Environment.compile
@@ -385,7 +384,7 @@ def test_a_chat_template_is_searched_and_never_run(
         derived.REPOSITORY, COMMIT, None, derived.repository().files, model.kv, model.facts,
     )):  # fmt: skip
         service = derived.chat(derived.planned())
-    assert dict(service.arguments)["tool_call_parser"] == "hermes"  # the template was searched
+    assert dict(service.arguments)["tool_call_parser"] == "hermes"  # searched as text
     assert not proof.exists()
     assert not any("cycler" in text for text in texts)
 

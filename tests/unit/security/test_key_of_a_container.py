@@ -1,4 +1,4 @@
-"""The rendered start of a container, run by a real shell: visibility of the key."""
+"""Visibility of the key when a real shell runs the rendered start of a container."""
 
 import subprocess
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from sparkwright.plan.container import SECRETS_MOUNT, container_entrypoint
 
 KEY = "sk-of-nobody-0123456789abcdef"
-#: A fake vLLM: prints its start, and the key that it would check.
+#: A fake vLLM, which prints its command line and the key that it would check.
 VLLM = '#!/bin/sh\nprintf "key=%s\\n" "$VLLM_API_KEY"; tr "\\0" " " </proc/$$/cmdline\n'
 #: This is the entry point of vllm-dflash, which prints the command line with the key in it.
 ENTRY_POINT = """\
@@ -68,7 +68,7 @@ def test_vllm_has_the_key_and_its_command_line_does_not(
 def test_the_engine_does_not_start_without_the_key_file(
     container: Container, *, variables: bool
 ) -> None:
-    """An engine without a key would answer everybody."""
+    """An engine without a key would answer every client."""
     container.secrets.unlink()
     done = container.start(variables=variables)
     assert done.returncode != 0

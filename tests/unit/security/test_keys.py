@@ -87,7 +87,7 @@ def everything(hosts: Hosts) -> set[str]:
 # --- Files -------------------------------------------------------------------------------------
 
 
-def test_keys_are_made_for_their_owner_alone(site: Path) -> None:
+def test_only_the_owner_can_read_new_keys(site: Path) -> None:
     result = keys()
     values = [key.value for some in result.clients.values() for key in some]
     assert list(result.clients) == ["default", "openclaw", "laptop"]
@@ -109,7 +109,7 @@ def test_a_key_that_other_users_may_read_is_refused(site: Path) -> None:
 
 
 def test_two_clients_with_one_key_are_refused(site: Path) -> None:
-    """Revoking a value of several would revoke nothing."""
+    """A revoked key that another client shares would still be valid."""
     keys()
     (site / "keys/laptop").write_text((site / "keys/openclaw").read_text())
     with pytest.raises(UserError, match="'openclaw' and 'laptop' are the same"):

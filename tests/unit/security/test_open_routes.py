@@ -29,7 +29,7 @@ HERE = "127.0.0.1"
 def server(
     status: dict[str, int], others: int = 401, tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """A server with one answer for these paths and another for all others; and its requests."""
+    """A server with one answer for these paths and one for all other paths; and its requests."""
     asked: list[str] = []
 
     class Service(Handler):
@@ -45,7 +45,7 @@ def server(
 
 
 def _looked(port: int | None, inside: tuple[int, ...] = (), **entrance: Any) -> CheckResult:
-    """Result of the entrance of a service."""
+    """Result of the test of a service's open routes."""
     (result,) = look(
         [Entrance("qwen36", entrance.pop("bind", "*"), port, inside, **entrance)], HERE
     )
@@ -89,7 +89,7 @@ def test_an_open_route_fails_the_service() -> None:
     assert "/v1/completions" not in result.detail
 
 
-def test_a_port_of_the_hosts_own_that_takes_connections_fails_the_service() -> None:
+def test_an_internal_port_that_takes_connections_fails_the_service() -> None:
     with server({}) as (port, _), server({}) as (inner, _):
         result = _looked(port, (inner,))
     assert f"port {inner} takes connections" in result.detail

@@ -40,7 +40,7 @@ def test_other_files_than_pickles_are_fetched(path: str) -> None:
     assert pickle_symptom(_model(path), {}) is None
 
 
-def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_the_pickles() -> None:
+def test_a_repository_of_only_pickles_is_an_error_until_a_setting_names_them() -> None:
     model = _model("config.json", "pytorch_model.bin")
     result = pickle_symptom(model, {})
     assert result is not None

@@ -27,7 +27,7 @@ def lock(tmp_path: Path) -> Path:
 
 
 def planned(lock: Path, *, trusting: bool = True, **data: Any) -> dict[str, PlannedHost]:
-    """A host whose service runs, or does not run, a repository's code."""
+    """A host whose service runs a repository's code, or does not."""
     arguments = {"arguments": {"trust_remote_code": True}} if trusting else {}
     services = {"s": {"recipe": "qwen36-35b-a3b-heretic-dflash", **arguments}}
     host = HostInput("spark-1", {"services": services, "lock_file": str(lock), **data}, origin)
@@ -74,7 +74,7 @@ def test_code_named_in_the_catalog_may_run(lock: Path, tmp_path: Path) -> None:
     (own / "read.yaml").write_text(yaml.safe_dump(entry))
     hosts = planned(lock, catalog_directories=(str(own),))
     assert judged(hosts, drafter=["dflash.py"]) == []
-    # Code that runs is fetched, and nothing beside it.
+    # The fetch includes the code that runs, and no other file.
     (_, reference) = hosts["spark-1"].plan.references.models
     files = dict.fromkeys(("dflash.py", "sitecustomize.py"), PinnedFile(1, None, COMMIT))
     model = fetched(ResolvedModel(DRAFTER, COMMIT, None, files), reference.code)
@@ -101,6 +101,6 @@ def test_no_recipe_runs_a_repositorys_code(recipe: str) -> None:
     (service,) = host.services
     assert "trust_remote_code" not in dict(service.arguments)
     text = render_service(host, service, resolution(host)).compose
-    # An entry point that trusts remote code by itself gets a flag against it.
+    # An entry point that trusts remote code by default gets a flag that forbids remote code.
     assert ("--no-trust-remote-code" in text) == (service.variables is not None)
     assert '"--trust-remote-code"' not in text

@@ -1,4 +1,4 @@
-"""Secrets from commands: no shell in between, nothing endless, and no error that contains them."""
+"""Secrets from commands: without a shell, with bounded output, and in no error message."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ SETTING = "api_key_command"
 
 
 def python(program: str, *arguments: str) -> tuple[str, ...]:
-    """A command that runs a program of Python's."""
+    """A command that runs Python code."""
     return (sys.executable, "-c", program, *arguments)
 
 

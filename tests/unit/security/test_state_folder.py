@@ -1,6 +1,4 @@
-"""The site's state on the controller belongs to its owner alone, and no other user's key is
-accepted.
-"""
+"""Only the owner can read the site's state on the controller; keys of other users are refused."""
 
 import hashlib
 import os
@@ -49,7 +47,7 @@ def test_only_the_owner_can_open_the_state_folder_at_any_umask(
     before = os.umask(umask)
     try:
         for _ in range(2):
-            with suppress(UserError):  # the registry does not answer
+            with suppress(UserError):  # the command may fail: the registry does not answer
                 begin()
             assert mode(site) == 0o700
             site.chmod(0o775)
@@ -72,9 +70,9 @@ def test_a_state_folder_of_another_user_is_refused(site: Path, tmp_path: Path) -
 
 @needs_root
 def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
-    """The file's owner has the key, and may change it.
+    """The file's owner knows the key and can change the file.
 
-    The site's owner decides anyway which code is run.
+    The site's owner is an exception, and chooses the code that runs anyway.
     """
     api_key(".sparkwright/api_key", {})
     authority(NOW)
@@ -109,7 +107,7 @@ def test_no_code_is_loaded_from_a_checkout_or_a_folder_that_other_users_may_writ
 
 
 def test_no_git_repository_of_a_checkout_is_used(site: Path) -> None:
-    """A repository's settings are commands: this command is run for a signed commit."""
+    """Settings of a repository contain commands; this command runs for a signed commit."""
     address = "https://127.0.0.1:9/registry"
     planted = site / "cache/registries" / hashlib.sha256(address.encode()).hexdigest()[:16]
     planted.mkdir(parents=True)

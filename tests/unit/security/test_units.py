@@ -16,7 +16,7 @@ from tests.unit.builders import ROOT, SPARK, plan, wanted
 TABLES = Tables(__file__)
 
 
-#: The highest result of `systemd-analyze security` for each unit.
+#: Highest exposure of each unit by `systemd-analyze security`.
 MOST = TABLES.data["MOST"]
 
 
@@ -66,8 +66,8 @@ UNITS = rendered()
 
 def test_no_template_of_a_unit_is_left_out() -> None:
     paths = (ROOT / "templates").rglob("*.service.j2")
-    # This unit runs on the controller, as its user: it asks a password store and an SSH agent, as
-    # the user does.
+    # This unit runs on the controller as the user, and reads the user's password store and SSH
+    # agent.
     paths = (path for path in paths if path.parent.name != "notify")
     assert {str(path.relative_to(ROOT / "templates")) for path in paths} == set(UNITS)
     assert set(MOST) == set(UNITS)
@@ -77,7 +77,7 @@ def test_no_template_of_a_unit_is_left_out() -> None:
 def test_a_unit_has_every_sandbox_setting(name: str) -> None:
     result = systemd.settings(UNITS[name])
     assert set(result) >= systemd.NAMES
-    # A setting of its own replaces the set's: systemd would merge the values of a list.
+    # A unit's own setting replaces the shared setting, since systemd would merge values of a list.
     for item, values in systemd.settings(sandbox.lines()).items():
         assert (
             result[item] == values

@@ -1,4 +1,4 @@
-"""Settings that would bypass plan and rules: each is tried, and each is refused."""
+"""Settings that would bypass plan and rules: each setting is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,14 @@ def test_a_variable_without_a_name_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "--", "-1", "max len"])
 def test_an_argument_without_a_name_is_refused(name: str) -> None:
-    """The rule holds also if no card names the vLLM version, so that no table has the arguments."""
+    """The rule also applies to a vLLM version without a table of arguments."""
     services = {"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "arguments": {name: "--port=1"}}}
     (problem,) = _problems(services=services)
     assert (problem.subject.key or "").startswith("services.s.arguments")
 
 
 @cases("services", "data", "message")
-def test_a_port_of_the_hosts_own_is_not_taken(
+def test_a_port_that_the_host_needs_is_refused(
     services: dict[str, Any], data: dict[str, Any], message: str
 ) -> None:
     (problem,) = _problems(services={"s": {"recipe": RECIPE, **services}}, **data)
@@ -107,7 +107,7 @@ def test_settings_of_the_service_are_refused_in_a_users_recipe(tmp_path: Path) -
 
 
 @cases("kind", "name", "change")
-def test_a_users_catalog_has_no_negative_sizes_and_no_paths_out(
+def test_a_users_catalog_has_no_negative_sizes_and_no_outside_paths(
     kind: str, name: str, change: dict[str, Any], tmp_path: Path
 ) -> None:
     entry = {"kind": kind, "name": name, "extends": True, **change}

@@ -83,7 +83,7 @@ def test_a_bad_template_is_reported_with_file_line_and_reason(template: str, mes
 
 
 def test_an_endless_template_is_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is of the processor's time; it is shorter here."""
+    """The limit counts processor time, and is shorter in this test."""
     trial = files._TRIAL.read_text()
     assert trial.count("= 5,") == 1
     write(here / "trial.py", trial.replace("= 5,", "= 1,"))
@@ -185,7 +185,7 @@ def test_a_file_changed_by_hand_and_a_new_secret_are_written() -> None:
     assert service.mounted.items() <= switch.files.items()
 
 
-def test_a_secret_is_in_its_file_alone(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_secret_is_only_in_its_file(capfd: pytest.CaptureFixture[str]) -> None:
     secret = {"name": "tool_token", "variable": "TOOL_TOKEN"}
     planned = plan(secrets=[secret])
     service = render(planned)
@@ -217,7 +217,7 @@ def test_missing_secrets_are_reported() -> None:
         assert not problems or "group_data/sparks.py: services.qwen36.secrets.tool_token" in where
 
 
-def test_a_command_of_a_secret_runs_for_a_deploy_alone() -> None:
+def test_a_command_of_a_secret_runs_only_for_a_deploy() -> None:
     planned = plan(secrets=[{"name": "tool_token", "command": ["touch", "ran"]}])
     keys = keys_of("spark-1", planned.settings, {}, commands=False)
     service, state = render(planned), probe()
@@ -314,7 +314,7 @@ def test_the_plan_names_code_and_shows_files_whole() -> None:
         ("x.json", b"\x7fELF", True), ("x.txt", b"a\0b", True), ("x.txt", b"\xff\xfe", True),
     ],
 )  # fmt: skip
-def test_every_file_but_text_with_a_data_ending_is_code(
+def test_files_are_code_unless_they_are_text_with_a_data_ending(
     name: str, content: bytes, code: bool
 ) -> None:
     assert PlannedFile(File(at="/opt/x.txt", source=name), name, content).is_code is code
@@ -322,7 +322,7 @@ def test_every_file_but_text_with_a_data_ending_is_code(
 
 
 def test_no_twin_hides_code_in_the_plan() -> None:
-    """Files of equal content share one block. Patches list their contents and their targets."""
+    """Files with equal content share one block. Patches list their contents and their targets."""
     for name in ("a.py", "a.txt", "recipes/a.py", "recipes/notes.txt"):
         write(Path("catalog", name), "notes" if "notes" in name else "print('twin')\n")
     diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"

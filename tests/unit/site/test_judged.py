@@ -63,7 +63,7 @@ def test_a_dry_run_makes_neither_key_nor_certificate(monkeypatch: pytest.MonkeyP
     first = desired_fleet(_inputs(data), everyone, dry=True).hosts["spark-1"]
     again = desired_fleet(_inputs(data), everyone, dry=True).hosts["spark-1"]
     assert contents(Path()) == before
-    assert first.keys == again.keys  # all hosts of a run have one key
+    assert first.keys == again.keys  # both plans have the run's one key
     assert first.proxies
     assert first.proxies.tls
     real = desired_fleet(_inputs(data), everyone).hosts["spark-1"]

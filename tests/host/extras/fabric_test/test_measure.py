@@ -1,6 +1,4 @@
-"""Measurements from a host: the words of ib_write_bw and docker, and the parsers of their
-output.
-"""
+"""Measurements from a host: commands of ib_write_bw and docker, and parsers of their output."""
 
 import json
 import os

@@ -37,7 +37,7 @@ class _Http(Handler):
     got: Received
 
     def do_POST(self) -> None:
-        """Accept the request, and answer as ordered."""
+        """Accept the request, and answer as the test has set."""
         got = self.got
         got.requests.append((self.path, dict(self.headers), json.loads(self.body())))
         self.reply(got.status, b"{}", {"Location": got.location} if got.location else {})
@@ -182,7 +182,7 @@ def test_a_trickled_answer_ends_only_its_attempt(monkeypatch: pytest.MonkeyPatch
 def test_no_part_of_an_address_appears_in_output_or_process_list(
     got: Received, mail: Received, tmp_path: Path
 ) -> None:
-    """The whole command, against servers that refuse: its output, its messages, its files."""
+    """Output, messages and files of the whole command, with servers that refuse notices."""
     got.status, mail.refused = 403, "no"
     lines = (
         f"ntfy:http://{TOKEN}@127.0.0.1:{got.port}/fleet",

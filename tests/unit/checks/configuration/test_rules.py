@@ -59,7 +59,7 @@ def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any
 
 
 @pytest.mark.parametrize("rule", BREAKS)
-def test_a_rule_reports_its_mistake_alone(rule: str) -> None:
+def test_each_rule_reports_its_mistake(rule: str) -> None:
     recipe, settings, key = BREAKS[rule].values()
     result = _broken(recipe, settings)
     assert rule in result, result
@@ -72,7 +72,7 @@ def test_a_rule_reports_its_mistake_alone(rule: str) -> None:
     assert rule not in _broken(recipe, {})
 
 
-def test_a_name_of_quantization_that_vllm_replaces_passes_for_modelopts_weights_alone() -> None:
+def test_a_name_of_quantization_that_vllm_replaces_passes_only_for_modelopt_weights() -> None:
     settings = {"arguments": {"quantization": "fp4"}}
     assert not _broken("qwen36-27b-mtp-nvfp4kv", settings)
     assert "quantization-format" in _broken(HERETIC, settings)
@@ -120,7 +120,7 @@ def test_a_file_that_an_argument_names_is_in_the_container(
     host = plan({"s": {"recipe": HERETIC, "arguments": {argument: path}, **settings}})
     files = dict.fromkeys(("model.safetensors", "chat.jinja", "p.py"), PinnedFile(1, "d" * 64))
     models = {key: replace(model, files=files) for key, model in resolution(host).models.items()}
-    for pinned in ({}, models):  # judged without the lock's files, and with them
+    for pinned in ({}, models):  # without and with the lock's files
         host, hardware = replace(host, resolved=pinned), assumed_hardware(host)
         findings = check_host(host, replace(entries, images=images), hardware)
         faults = [finding.observed for finding in findings if finding.id == "absent-file"]
@@ -133,7 +133,7 @@ def test_every_rule_has_a_test() -> None:
     assert not set(BREAKS) & ELSEWHERE
 
 
-def test_ids_are_unique() -> None:
+def test_ids_of_rules_are_unique() -> None:
     shared = set(PARSER.judgement("").ids)
     ids = [id_ for id_ in RULES.ids if id_ not in shared] + list(all_issues(catalog()))
     issues = [i for image in catalog().images.values() for i in image.issues]
@@ -141,7 +141,7 @@ def test_ids_are_unique() -> None:
     assert len(issues) == len({issue.id for issue in issues})
 
 
-#: The card claims that it runs on RTX 50; the image is for arm64 alone.
+#: The card claims that it runs on RTX 50; the image is only for arm64.
 CLAIMED = {AEON_RTX, "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"}
 
 
@@ -163,7 +163,7 @@ def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_alternatives() -> None:
     assert result.severity is Severity.ERROR
     assert "aeon-vllm-ultimate:2026-08-17-v0.27.1-slim is for arm64 alone" in result.observed
     assert QWEN_RTX in result.remedy
-    assert "rtx-pro-6000" not in result.remedy  # needs a larger card
+    assert "rtx-pro-6000" not in result.remedy  # this recipe needs a larger card
     assert "heretic" not in result.remedy
     assert "DFlash#9" in result.source
 
@@ -177,7 +177,7 @@ def test_an_arm64_machine_with_an_rtx_50_is_accepted() -> None:
     } == {"image-architecture"}
 
 
-def test_the_age_of_a_tag_depends_on_its_date_alone() -> None:
+def test_the_age_of_a_tag_depends_only_on_its_date() -> None:
     whole = catalog()
     image = whole.images["aeon-vllm-ultimate"]
     newest = image.tags[image.newest_tag]
@@ -209,7 +209,7 @@ def test_a_silenced_rule_stops_no_run_and_stays_visible() -> None:
     assert entry.silenced == "tried on spark-1 on Monday"
 
 
-def test_silencing_a_rule_that_does_not_exist_is_an_error() -> None:
+def test_silencing_an_unknown_rule_is_an_error() -> None:
     host = plan({"s": {"recipe": HERETIC, "silenced": {"quantisation-format": "because of that"}}})
     (problem,) = unknown_silences(host, catalog(), origin("services"))
     assert problem.subject.place.endswith("services.s.silenced.quantisation-format")
@@ -255,7 +255,7 @@ def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> No
     )
 
 
-def test_an_image_for_the_spark_alone_is_refused_on_a_card() -> None:
+def test_an_image_only_for_the_spark_is_refused_on_a_card() -> None:
     host = plan({"s": {"recipe": OMNI2}})
     card = Hardware("12.0", 64, 95.6, "amd64")
     assert "omni-gb10-only" in {item.id for item in check_host(host, catalog(), card)}
@@ -286,8 +286,8 @@ def test_gpus_of_known_hosts_are_counted(
 @pytest.mark.parametrize("share", [0.75, 0.85, "0.85", 0.88])
 @pytest.mark.parametrize("recipe", [QWEN27, MTP, TURBO, GEMMA])
 def test_the_cards_own_shares_fit_a_spark(recipe: str, share: float | str) -> None:
-    """0.75 to 0.85 if the model is the dominant workload, and 0.88 at most: shm_size is a limit,
-    for which no memory is reserved.
+    """The cards use 0.75 to 0.85 for the dominant workload, and 0.88 at most. shm_size is a limit
+    and reserves no memory.
     """
     assert _broken(recipe, _arguments(gpu_memory_utilization=share)) == {}
 
@@ -296,7 +296,7 @@ def test_unwritten_arguments_are_judged_by_the_versions_default() -> None:
     absent = {"enable_prefix_caching": None}
     result = _broken(GEMMA, {"image_tag": OLD, "arguments": absent})["prefix-caching-corrupts"]
     assert "enable_prefix_caching is not set, and its default is True" in result.observed
-    # Off by default for hybrid models in that version.
+    # That version turns prefix caching off for hybrid models by default.
     hybrid = _broken(HERETIC, {"image_tag": OLD, "arguments": {**absent, "max_num_seqs": 8}})
     assert "prefix-caching-corrupts" not in hybrid
 
@@ -322,7 +322,7 @@ def test_a_recipe_on_an_unsuitable_tag_is_reported_with_its_location() -> None:
     (problem,) = raised.value.findings
     assert problem.subject.place == "group_data/sparks.py: services.s.image_tag"
     assert "does not run on tag" in problem.observed
-    # v1.2 was requested: the user leaves v2.
+    # The user requested v1.2, so the remedy names its recipe.
     assert problem.remedy == "recipe: qwen36-35b-a3b-heretic-omni-v1.2, which runs on it"
 
 
@@ -407,7 +407,7 @@ def test_an_engine_without_adapters_is_reported(engine: str, key: str) -> None:
     assert str(finding.subject.key).startswith(f"services.s.{key}")
 
 
-def test_an_adapters_name_belongs_to_its_service_alone() -> None:
+def test_an_adapters_name_must_differ_from_served_names() -> None:
     recipe = {"recipe": "qwen36-35b-a3b-heretic-dflash", "served_names": ["my-style"]}
     with pytest.raises(UserError, match="my-style"):
         plan({"s": {**recipe, "adapters": [ADAPTER]}})

@@ -33,7 +33,7 @@ def _named(sparks: tuple[Spark, ...]) -> dict[str, FabricState]:
 
 
 def pair(first: int = 1) -> dict[str, FabricState]:
-    """Two hosts by one cable; numbered from ``first``."""
+    """Two hosts joined by one cable, with numbers from ``first`` on."""
     sparks = shapes.pair()
     macs = {spark.mac(cage, twin): (spark.number, cage, twin)
             for spark in sparks for cage, twin in DEVICES}  # fmt: skip

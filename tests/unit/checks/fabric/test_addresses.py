@@ -46,7 +46,7 @@ def test_the_port_that_has_the_cable_is_found() -> None:
 
 
 @pytest.mark.parametrize("number", [3, 4])
-def test_each_cable_of_a_ring_has_two_networks_of_its_own(number: int) -> None:
+def test_each_cable_of_a_ring_has_its_own_two_networks(number: int) -> None:
     names = tuple(f"spark-{item}" for item in range(1, number + 1))
     wanted = FabricAddresses(shape="ring", hosts=names)
     ends: dict[str, list[tuple[str, int, int]]] = {}
@@ -70,7 +70,7 @@ def test_a_rings_pings_go_to_the_neighbour_of_the_cable() -> None:
     ]  # fmt: skip
 
 
-def test_at_a_switch_every_host_pings_every_other() -> None:
+def test_every_host_at_a_switch_pings_every_other_host() -> None:
     wanted = FabricAddresses(shape="switch", hosts=("a", "b", "c", "d"), network="10.9.0.0/24")
     given = addresses_of(wanted, "b", host(1))
     assert [item.address for item in given] == ["10.9.0.12/24", "10.9.1.12/24"]

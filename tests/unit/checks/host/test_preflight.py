@@ -117,7 +117,7 @@ def test_bytes_of_an_interrupted_download_need_no_further_disk_space() -> None:
     assert [f.id for f in judge(want, resumed, NOW)] == []
 
 
-def test_a_new_releases_kv_cache_needs_room_beside_those_of_kept_releases() -> None:
+def test_a_new_kv_cache_needs_room_beside_the_kv_caches_of_kept_releases() -> None:
     offload = {"gib": 50, "disk": "/mnt/fast"}
     want = wanted(plan({"qwen36": {**SPARK["qwen36"], "kv_offload": offload}}))
     (path,) = (own.offload_directory for own in want.plan.services)
@@ -136,7 +136,7 @@ def test_a_new_releases_kv_cache_needs_room_beside_those_of_kept_releases() -> N
 def test_a_port_held_by_our_own_container_is_accepted() -> None:
     state, ours, docker = (FAULTS["port"][name] for name in ("state", "ours", "docker"))
     assert findings(ports={"8000": ours}, services={"qwen36": state}) == {}
-    # Docker's own process listens for a container with a network of its own.
+    # Docker's own process listens for a container with its own network.
     strict = {**docker, "container": "sparkwright-qwen36 no"}
     assert findings(ports={"8000": strict}, services={"qwen36": state}) == {}
     for name in ("qwen36 no", "sparkwright-other no", "by-hand always"):
@@ -155,7 +155,7 @@ def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
 
 
 def test_a_spark_needs_no_check_of_dedicated_memory() -> None:
-    """The stock Gemma recipe runs on both, and a card must hold its 16.25 GB."""
+    """The stock Gemma recipe runs on both kinds of hosts, and a card must hold its 16.25 GB."""
     services = {"gemma": {"recipe": "gemma4-26b-a4b-stock"}}
     assert judge(wanted(plan(services), architectures=("arm64", "amd64")), probe(), NOW) == []
     want = wanted(plan(services, "rtx-1"), architectures=("arm64", "amd64"))
@@ -246,7 +246,7 @@ def test_the_share_of_a_spark_is_compared_with_available_memory() -> None:
         "stop the program that holds the memory",
     ):
         assert cure in result.remedy
-    assert judge(wanted(plan()), probe(memory=after_boot), NOW) == []  # the recipe's 0.70
+    assert judge(wanted(plan()), probe(memory=after_boot), NOW) == []  # the recipe's share is 0.70
     assert (
         judge(wanted(plan(greedy)), probe(memory={**after_boot, "available": 104 * GIB}), NOW) == []
     )
@@ -272,7 +272,7 @@ HELD = "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 0, GPU-0, {} MiB"
 def test_card_memory_held_by_another_program_is_reported(
     recipe: str, used: int, desktop: bool, holders: list[str], texts: list[str]
 ) -> None:
-    """CUDA sees 31.4 of the 31.84 GiB in nvidia-smi's list, and a share of 0.95 takes 29.8."""
+    """CUDA reports 31.4 of the 31.84 GiB in nvidia-smi's list, and a share of 0.95 takes 29.8."""
     services = {
         f"s{number}": {"recipe": name, "port": 8000 + number, "served_names": [f"m{number}"]}
         for number, name in enumerate(recipe.split())
@@ -302,7 +302,7 @@ DGX, UBUNTU = Distribution("ubuntu", "24.04", dgx=True), Distribution("ubuntu", 
 BOOKWORM, TRIXIE = Distribution("debian", "12"), Distribution("debian", "13")
 FEDORA, RESOLUTE = Distribution("fedora", "43"), Distribution("ubuntu", "26.04")
 OTHER = Distribution("arch", "")
-#: Packages of no distribution but these.
+#: Packages that only these distributions have.
 OWN = {
     "docker-compose-v2": [UBUNTU, RESOLUTE],
     "nvidia-driver-580-open": [UBUNTU, RESOLUTE],

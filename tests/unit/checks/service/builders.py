@@ -1,4 +1,4 @@
-"""A faultless Spark in the doctor's view, to be given one fault each."""
+"""A faultless Spark in the doctor's view, to which each test adds one fault."""
 
 from collections.abc import Mapping
 from dataclasses import fields

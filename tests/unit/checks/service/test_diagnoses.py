@@ -1,4 +1,4 @@
-"""Every diagnosis is provoked by planted facts, and a healthy host yields none."""
+"""Planted facts provoke every diagnosis, and a healthy host has no diagnosis."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -30,7 +30,7 @@ from tests.unit.checks.service.builders import (
 
 cases = Tables(__file__)
 
-#: Checks by a line of the log: each names a capture that contains it.
+#: Checks that match a line of the log. Each names a capture that contains such a line.
 PATTERNS = patterns()
 XID = (
     "NVRM: Xid (PCI:0000:01:00): 31, pid=13332, name=VLLM::EngineCor, Ch 00000010, intr 00000000. "
@@ -128,7 +128,7 @@ def test_ranks_that_differ_are_named_on_each_host(name: str, other: Facts, messa
 
 def test_equal_ranks_and_single_services_have_no_finding() -> None:
     alone = spark(service=service(container=container(image="example:2")))
-    # Requests come to the head alone, through its engine's socket.
+    # Only the head gets requests, through its engine's socket.
     directory = "/run/sparkwright-engines/qwen36"
     socket = {
         "mounts": [
@@ -158,13 +158,13 @@ def test_a_stuck_collective_is_found_by_the_gpu_of_each_rank() -> None:
 def test_a_healthy_host_has_no_finding() -> None:
     assert diagnose("spark-1", spark()) == []
     assert render({"spark-1": []}) == "spark-1: nothing found"
-    healed = {**SPARK_MEMORY, "CmaTotal": 0, "CmaFree": 0}  # by kho=off
+    healed = {**SPARK_MEMORY, "CmaTotal": 0, "CmaFree": 0}  # the kernel runs with kho=off
     assert diagnose("spark-1", spark(memory=healed)) == []
 
 
 @pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
 def test_a_busy_host_is_healthy(version: str) -> None:
-    """Long prompts, sampling and a full batch are not faults. The names are a real server's."""
+    """Long prompts, sampling and a full batch are not faults. A real server gave the names."""
     real = captured(version)
     assert {"generated", "cache_used"} <= set(real)
     busy = {
@@ -185,7 +185,7 @@ def test_smoke_tests_and_health_checks_do_not_count_as_clients_answers() -> None
 
 
 @cases("name", "cure")
-def test_a_finding_names_the_remedy_of_users(name: str, cure: str) -> None:
+def test_a_finding_names_the_remedy_that_users_found(name: str, cure: str) -> None:
     (finding,) = diagnose("spark-1", _ill(name))
     assert cure in f"{finding.reason} {finding.remedy}"
 
@@ -230,14 +230,14 @@ def test_log_lines_of_our_own_tests_have_no_finding(name: str, client: str) -> N
 
 
 @pytest.mark.parametrize("name", sorted({*ILL, "stuck-collective"}))
-def test_a_fault_causes_its_finding_alone(name: str) -> None:
+def test_a_fault_causes_only_its_finding(name: str) -> None:
     result = diagnose("spark-1", _ill(name))
     assert [item.id for item in result] == [name]
     (entry,) = result
     assert entry.observed
     assert entry.reason
     assert entry.remedy
-    assert entry.source  # tests/unit/findings/test_sources.py checks its form
+    assert entry.source  # tests/unit/findings/test_sources.py checks the form of sources
     assert "UNIT" not in entry.remedy
 
 
@@ -266,7 +266,7 @@ def test_the_cause_of_a_collapse_depends_on_the_tag() -> None:
 
 
 def test_a_real_server_without_accepted_drafts_is_reported() -> None:
-    """The capture is of a drafter of random weights: 2412 tokens drafted, none accepted."""
+    """In the capture, a drafter of random weights drafted 2412 tokens, and 0 were accepted."""
     real = captured("0.32.0")
     assert real["drafted"] == 2412
     looks = [{"at": NOW - 5, "values": real}, {"at": NOW, "values": real}]

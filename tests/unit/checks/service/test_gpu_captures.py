@@ -78,7 +78,7 @@ def test_real_counters_of_a_healthy_service_have_no_finding(name: str, running: 
     assert before[metrics.RUNNING] == running
     now = {**before, metrics.GENERATED: before[metrics.GENERATED] + 1}
     looks = [{"at": NOW - 5, "values": before}, {"at": NOW, "values": now}]
-    # All of the load's answers end by their length.
+    # Every answer of the load ends at its maximum length.
     assert set(diagnoses(metrics=looks)) <= {"answers-cut", "no-drafts"}
     assert int(metrics.texts(text, metric_names())[metrics.BLOCKS]) > 1000
 

@@ -61,7 +61,7 @@ def judged(samples: list[Sample]) -> list[tuple[str, str]]:
 
 
 def _acceptance(share: float, minutes: int) -> Change:
-    """40 % until some minutes ago, and another share since."""
+    """Acceptance of 40 % until some minutes ago, and of ``share`` since then."""
 
     def change(left: int) -> dict[str, Any]:
         lately = max(0, minutes - left)
@@ -98,12 +98,12 @@ def test_a_day_without_trouble_has_no_finding() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ILL))
-def test_a_fault_causes_its_finding_alone(name: str) -> None:
+def test_a_fault_causes_only_its_finding(name: str) -> None:
     samples, severity = ILL[name]
     assert judged(samples) == [(name, severity)]
 
 
-def test_the_doctor_recognizes_every_name() -> None:
+def test_the_doctor_explains_every_verdict() -> None:
     """Each verdict of the watch has an explanation in `sparkwright doctor`."""
     assert set(ILL) <= set(CHECKS.texts)
 

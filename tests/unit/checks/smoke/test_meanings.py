@@ -25,7 +25,7 @@ NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 
 
 def raised() -> set[str]:
-    """The causes that the host's program names, by its own text."""
+    """The causes in the source text of the host's program."""
     result = {"cut", "shape"}  # unexpected results of a check
     host = ROOT / "sparkwright/host"
     for path in (*host.glob("smoke/*.py"), host / "lib/kinds.py", host / "lib/faults.py"):
@@ -150,7 +150,7 @@ def test_a_text_model_gets_no_picture() -> None:
     assert "has no vision" in of("qwen36-27b-nvfp4-dflash-fp8").skip["image"]
 
 
-def test_an_unset_prefix_cache_is_left_to_vllm() -> None:
+def test_an_unset_prefix_cache_keeps_vllms_default() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash", enable_prefix_caching=None)
     assert made.prefix_caching is None
     assert "prefix-cache" not in made.skip

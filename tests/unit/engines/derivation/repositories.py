@@ -35,7 +35,7 @@ def repository(
     name: str = REPOSITORY,
     task: str | None = None,
 ) -> ResolvedModel:
-    """A commit; missing values are Qwen3-8B-FP8's."""
+    """A commit, by default with the values of Qwen3-8B-FP8."""
     own = CONFIG if config is None else config
     facts = facts_of(
         own, GENERATION if generation is None else generation, {}, template=template,
@@ -71,11 +71,11 @@ def planned(service: dict[str, Any] | None = None, group: str = "sparks", **data
 
 
 def _catalog(directories: list[Path]) -> Catalog:
-    """Read once for all tests without files of their own."""
+    """Catalog, read once for all tests without their own files."""
     return catalog() if len(directories) == 1 else load_catalog(directories)
 
 
 def chat(fleet: Fleet) -> ServicePlan:
-    """The service, if nothing prevents it."""
+    """The planned service ``chat``; raises if the plan has a problem."""
     (host,) = fleet.or_raise().values()
     return next(service for service in host.plan.services if service.name == "chat")

@@ -118,12 +118,12 @@ def test_sizes_depend_on_the_gpu(
     assert dict(result.arguments)["max_model_len"] == length
     assert dict(result.arguments)["gpu_memory_utilization"] == share
     assert result.recipe.needs.vram_gib == vram
-    assert result.recipe.needs.memory_gib == (110 if group == "sparks" else 14)  # 16 GB: 15.5
+    assert result.recipe.needs.memory_gib == (110 if group == "sparks" else 14)  # 15.5 GiB in all
     assert not errors(fleet.hosts["spark-1"].violations)
 
 
 @cases("group", "data", "config", "arguments")
-def test_sglang_serves_a_text_model_by_its_name_alone(
+def test_sglang_serves_a_text_model_given_only_by_name(
     group: str, data: dict[str, Any], config: dict[str, Any], arguments: dict[str, Any] | None
 ) -> None:
     with hub.on_the_hub(hub.repository(config={**hub.CONFIG, **config})):
@@ -166,7 +166,7 @@ def test_an_unknown_gpu_is_requested_with_the_choices() -> None:
         (problem,) = hub.planned(group="boxes").problems
     assert "this host's GPU" in problem.observed
     assert all(name in problem.remedy for name in GPUS)
-    assert asked == []  # nothing is fetched for a question
+    assert asked == []  # the hub gets no request before the answer
 
 
 def test_the_settings_accept_every_gpu_of_the_catalog() -> None:
@@ -256,7 +256,7 @@ RECIPE = Path(__file__).with_name("qwen3-8b.yaml").read_text()
 
 @pytest.fixture
 def registry(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A registry of vLLM's recipes with one recipe of the model, and others that name it."""
+    """A registry of vLLM's recipes: the model's recipe, and other recipes that name the model."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(here / "caches"))
     folder = here / "registry"
     (folder / "models/Qwen").mkdir(parents=True)
@@ -286,14 +286,14 @@ def test_vllms_recipe_takes_precedence_over_the_models_own_files(registry: Path)
     service, source = hub.chat(fleet), f"{registry}@{git(registry, 'rev-parse', 'HEAD')}"
     where = f"{source}:models/Qwen/Qwen3-8B.yaml"
     result = dict(service.arguments)
-    # The start of vLLM's authors; a Spark's own block size is part of it.
+    # Settings of vLLM's authors, with the block size for a Spark.
     assert result["tool_call_parser"] == "qwen3_xml"
     assert result["reasoning_parser"] == "deepseek_r1"
     assert (result["kv_cache_dtype"], result["block_size"]) == ("fp8", 32)
     for name in ("tool_call_parser", "kv_cache_dtype"):
         assert service.origins[f"argument.{name}"] == where
     assert dict(service.environment)["VLLM_USE_DEEP_GEMM"] == "0"
-    # The recipe of vLLM's authors does not decide the model's share of the host.
+    # The share of memory does not come from the recipe of vLLM's authors.
     assert result["gpu_memory_utilization"] == 0.8
     assert result["max_num_seqs"] == 16
     # An optional setting was not requested.
@@ -370,9 +370,7 @@ def test_an_unreachable_registry_is_an_error(here: Path) -> None:
 
 
 def test_vllms_recipe_runs_no_code_and_does_not_open_the_host(registry: Path) -> None:
-    """The attack: an attacker who writes to the registry makes the engine load code, or read
-    files.
-    """
+    """An attacker who writes to the registry tries to make the engine load code or read files."""
     attacks: list[str] = cases.data["attacks"]
     option = "--enable-prefix-caching,"
     rewrite(registry, RECIPE.replace(option, option + "".join(f" '{item}'," for item in attacks)))

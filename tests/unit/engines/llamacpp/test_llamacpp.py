@@ -166,7 +166,7 @@ def test_weights_on_the_gpu_are_counted_by_layers(arguments: dict[str, Any], gib
 
 @pytest.mark.parametrize("pool", [7.9, 9.0, 11.9, 15.9, 23.8])
 def test_a_fitting_context_also_fits_with_sliding_windows(pool: float) -> None:
-    """The window's layers keep as much for a short context as for a long context."""
+    """Layers with a window need equal memory for a short and a long context."""
     kv = (KvLayers(layers=8, heads=8, head_dim=256),
           KvLayers(layers=40, heads=8, head_dim=256, window=1024))  # fmt: skip
     update = {"kv": kv, "size_gib": 6.8, "context": 131072, "gguf": None}

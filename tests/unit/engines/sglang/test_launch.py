@@ -16,8 +16,8 @@ from tests.host.serving import free_port
 from tests.unit.builders import ROOT
 
 PROGRAM = (ROOT / "sparkwright/engines/sglang/launch.py").read_text()
-#: A package with uvicorn's shape: an application that reports its arguments, in one of uvicorn's
-#: two ways.
+#: A package in place of uvicorn: an application that reports its arguments, started in one of
+#: uvicorn's two ways.
 FAKE = """
 import json, os, sys
 import uvicorn
@@ -42,7 +42,7 @@ def _ask(path: str, route: str, key: str | None = None) -> tuple[int, str]:
 
 def _listens(path: str) -> bool:
     with socket.socket(socket.AF_UNIX) as connection:
-        return connection.connect_ex(path) == 0  # the file is there before it listens
+        return connection.connect_ex(path) == 0  # the file exists before the engine listens
 
 
 def _started(tmp_path: Path, start: str, arguments: list[str]) -> subprocess.Popen[str]:
@@ -72,7 +72,7 @@ def server(
         process.communicate()
 
 
-def test_sglang_listens_on_the_socket_alone(server: tuple[subprocess.Popen[str], str, int]) -> None:
+def test_sglang_listens_only_on_the_socket(server: tuple[subprocess.Popen[str], str, int]) -> None:
     _, path, port = server
     assert _ask(path, "/health") == (200, f'[["--port", "{port}"], false]')
     with socket.socket() as other:
@@ -99,7 +99,7 @@ def test_the_key_is_in_no_command_line_and_no_environment_of_the_engine(
     assert "k3y" not in json.dumps(arguments) + Path(f"/proc/{process.pid}/cmdline").read_text()
 
 
-def test_processes_of_http_that_would_be_unguarded_do_not_start(tmp_path: Path) -> None:
+def test_unguarded_http_processes_do_not_start(tmp_path: Path) -> None:
     process = _started(tmp_path, "uvicorn.run('sglang.x:app', workers=2)", ["--port", "1"])
     output, _ = process.communicate(timeout=20)
     assert process.returncode == 1

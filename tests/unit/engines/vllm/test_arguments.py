@@ -38,7 +38,7 @@ def judged(
     environment: dict[str, str] | None = None,
     also: Any = None,
 ) -> list[Finding]:
-    """Findings on arguments and variables, each with all of its texts."""
+    """Findings on arguments and variables; each has observed, reason, remedy and source."""
     findings = RULES.report(PARSER.check(version, arguments, environment or {}, also or {}))
     assert all(
         finding.observed and finding.reason and finding.remedy and finding.source
@@ -109,7 +109,7 @@ def test_variables_are_judged_by_version(version: str, name: str, rules: list[st
 
 
 def test_the_cards_own_warning_about_speculators_is_repeated() -> None:
-    """The nearest name by letters is mlp_speculator, which is something else."""
+    """The most similar name, mlp_speculator, is another method."""
     (result,) = judged("0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}})
     assert result.remedy.startswith("speculative_config.method: dflash")
     assert "mlp_speculator" not in result.remedy
@@ -153,7 +153,7 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
     for name, text in FAKE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    with (ROOT / ".ci/vllm_dump.py").open() as program:  # the form that `docker run ... -` receives
+    with (ROOT / ".ci/vllm_dump.py").open() as program:  # as `docker run ... -` receives it
         done = subprocess.run(
             [sys.executable, "-"],
             stdin=program,
@@ -194,7 +194,7 @@ def test_the_tables_contain_the_defaults(
 ) -> None:
     expected = defaults_of(version, hybrid)
     assert {name: expected.get(name) for name in defaults} == defaults
-    assert "max_model_len" not in expected  # the model says
+    assert "max_model_len" not in expected  # the model's configuration has the default
 
 
 @pytest.mark.parametrize("version", CAPTURED)
@@ -248,6 +248,6 @@ def test_every_argument_is_listed_for_imported_recipes(program: str) -> None:
     listed = {name for name in names if any(fnmatchcase(name, each) for each in patterns)}
     refused = {name for name in names if any(fnmatchcase(name, each) for each in own.refused)}
     assert names <= listed | refused
-    # If `listed` and `refused` have the same name, `listed` has only some of its values or keys, or
-    # is more exact.
+    # A name in `listed` and in `refused` is more exact in `listed`, or has only some of its values
+    # or keys there.
     assert not {name for name in own.listed["env"] if own.refused.get(name)}

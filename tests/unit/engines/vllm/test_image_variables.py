@@ -1,4 +1,4 @@
-"""Variables of images that are driven by them: plan and rules show the running settings."""
+"""Images that take their settings from variables: plan and rules show the running settings."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def test_a_variable_becomes_its_argument() -> None:
     variables = cases.data["variables"]
     service = _service(environment=variables, arguments={"max_num_seqs": 4})
     arguments = dict(service.arguments)
-    assert arguments["max_num_seqs"] == 8  # the variable overrides the argument, as before
+    assert arguments["max_num_seqs"] == 8  # the variable still overrides the argument
     assert arguments["gpu_memory_utilization"] == 0.7
     assert arguments["attention_backend"] == "TRITON_ATTN"
     assert isinstance(arguments["speculative_config"], dict)

@@ -1,4 +1,4 @@
-"""Results as a load generator leaves them, to be changed in one place each (invented)."""
+"""Invented results of a load generator, in which each test changes one place."""
 
 import datetime as dt
 from pathlib import Path
@@ -14,7 +14,7 @@ NOON = dt.datetime(2026, 7, 2, 12, tzinfo=dt.UTC)
 
 
 def cell(**changes: Any) -> Cell:
-    """One stream of coding; a measure that is None was not taken."""
+    """Figures of one stream of coding; None marks a measure that was not taken."""
     (whole,) = _RESULT["cells"]
     names = {measure.name for measure in MEASURES}
     figures = {name: changes.pop(name) for name in names & changes.keys()}

@@ -127,7 +127,7 @@ def test_a_sleeping_service_is_skipped_and_refused_by_name(
     assert not list((tmp_path / "results").rglob("*.json"))
 
 
-def test_the_document_has_verdicts_and_causes_and_the_key_is_in_the_environment_alone(
+def test_the_document_has_verdicts_and_causes_and_the_key_is_only_in_the_environment(
     bench: Callable[..., Done], tmp_path: Path
 ) -> None:
     done = bench("--json")
@@ -224,7 +224,7 @@ def test_acceptance_is_the_change_of_the_counters_and_absent_without_speculation
     assert run.acceptances({}) == run.acceptances(dict.fromkeys(counted, 0.0)) == {}
 
 
-def test_a_phase_without_answers_has_errors_alone() -> None:
+def test_a_phase_without_answers_has_only_errors() -> None:
     result = cell(EIGHT, report={}, errors=18)
     assert (result.requests, result.errors, result.prompt_tokens, result.measures) == (0, 18, 0, {})
 

@@ -106,7 +106,7 @@ def test_a_known_defect_of_a_tag_is_named_for_that_tag_only() -> None:
     ]  # fmt: skip
 
 
-def test_causes_have_names_of_their_own_and_tags_that_exist() -> None:
+def test_causes_have_unique_names_and_existing_tags() -> None:
     assert len({cause.id for cause in CAUSES}) == len(CAUSES)
     tags = {tag for image in catalog().images.values() for tag in image.tags}
     assert all(tag in tags for cause in CAUSES for tag in cause.tags)

@@ -1,4 +1,4 @@
-"""The sweep and its prompts: every load as requested, and no two requests alike by chance."""
+"""The sweep and its prompts: every load is as requested, and all requests differ."""
 
 import pytest
 from hypothesis import given

@@ -22,5 +22,5 @@ def site(tmp_path: Path, model: Model) -> Path:
 
 @pytest.fixture
 def inner_site(tmp_path: Path, model: Model) -> Path:
-    """A site whose service listens on its host alone."""
+    """A site whose service listens only on its host."""
     return written(tmp_path / "site", model.port, "192.0.2.1", ', "bind": "127.0.0.1"')

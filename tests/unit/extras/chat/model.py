@@ -24,10 +24,10 @@ class Model:
         wait: seconds between two events.
         tokens: reported tokens of an answer.
         redirect: target for every request.
-        refuses: status and words for every chat.
+        refuses: status and text of the answer to every chat.
         answer: answer to every POST, as JSON; None streams.
         seen: method, path, Authorization and body of every request.
-        cut: number of answers that the client left.
+        cut: number of answers during which the client disconnected.
     """
 
     names: tuple[str, ...] = ("qwen36-35b-heretic", "qwen36-fast", "qwen36-deep")
@@ -42,7 +42,7 @@ class Model:
     cut: int = 0
 
     def left(self, seconds: float = 10) -> int:
-        """Return ``cut``, once it is not zero: a server notices at the second unread piece."""
+        """Wait until ``cut`` is not zero, which takes two unread pieces; return ``cut``."""
         deadline = time.monotonic() + seconds
         while not self.cut and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -136,7 +136,7 @@ def speaking(
 
 
 def _listening(named: int | None) -> _Server:
-    """The port can belong to a service behind a proxy, and no client is given it."""
+    """Listen on a port outside of the clients' range, which a service behind a proxy may use."""
     for port in [named] if named else random.sample(range(20000, 32000), 20):
         with suppress(OSError):
             return _Server(("127.0.0.1", port), _Handler)

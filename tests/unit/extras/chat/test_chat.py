@@ -14,7 +14,7 @@ from tests.unit.site_terminal import KEY, chat, terminal, written
 
 cases = Tables(__file__)
 
-#: Connects as `ssh -W` does, and records its arguments.
+#: A program that connects as `ssh -W` does, and records its arguments.
 SSH = """#!/usr/bin/env python3
 import os, socket, sys, threading
 open("ssh.txt", "a").write(" ".join(sys.argv[1:]) + "\\n")
@@ -30,7 +30,7 @@ while data := os.read(0, 4096):
 
 
 def with_ssh(site: Path, program: str = SSH) -> None:
-    """A program of the user's with the name ssh."""
+    """A user's program with the name ssh."""
     (site / "bin").mkdir()
     (site / "bin/ssh").write_text(program)
     (site / "bin/ssh").chmod(0o755)
@@ -108,7 +108,7 @@ def test_only_a_complete_answer_is_a_document(site: Path, model: Model) -> None:
     assert "refused with HTTP 400" in done.stderr
 
 
-def test_without_network_and_ssh_one_message_names_both(tmp_path: Path) -> None:
+def test_one_message_names_a_missing_network_and_ssh(tmp_path: Path) -> None:
     site = written(tmp_path / "site", 9)  # nothing listens at "discard"
     with_ssh(site, "#!/bin/sh\necho 'box: Permission denied (publickey).' >&2\nexit 255\n")
     done = chat(site, "--prompt", "x")

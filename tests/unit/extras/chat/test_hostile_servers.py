@@ -23,7 +23,7 @@ def test_an_answer_sends_no_control_sequences(site: Path, model: Model) -> None:
     model.deltas = [{"reasoning": EVIL}, {"content": "\x1b"}, {"content": f"[2J{EVIL}"}]
     with terminal(site, "chat", "--prompt", "x") as shown:
         assert shown.ended() == 0
-    # Only sparkwright's own two styles are left.
+    # The output has no escape sequence except sparkwright's two styles.
     message = shown.got.replace("\x1b[2m", "").replace("\x1b[0m", "").replace("\r\n", "\n")
     for got in (message, chat(site, "--prompt", "x").stdout):
         assert not any(item in got for item in "\x1b\x07\x9b\r\u202e\u200b\x7f")
@@ -74,7 +74,7 @@ def test_a_redirect_gets_no_key(site: Path, model: Model) -> None:
     assert other.seen == []
 
 
-def test_neither_a_proxy_of_the_environment_nor_netrc_is_used(site: Path, model: Model) -> None:
+def test_chat_uses_no_proxy_of_the_environment_and_no_netrc(site: Path, model: Model) -> None:
     netrc = Path(environment(site)["HOME"], ".netrc")
     netrc.write_text("machine 127.0.0.1 login a password b\n")
     netrc.chmod(0o600)
@@ -89,7 +89,7 @@ def test_neither_a_proxy_of_the_environment_nor_netrc_is_used(site: Path, model:
 def test_a_local_listener_is_not_taken_for_a_hosts_loopback_service(
     inner_site: Path, model: Model
 ) -> None:
-    """The service has its host's 127.0.0.1; a program with this port on the controller gets no
+    """The service listens on its host's 127.0.0.1; a program at this port of the controller gets no
     key.
     """
     with_ssh(inner_site, "#!/bin/sh\nexit 255\n")
@@ -98,7 +98,7 @@ def test_a_local_listener_is_not_taken_for_a_hosts_loopback_service(
 
 
 def _secured(site: Path, signer: Path, *names: str) -> ssl.SSLContext:
-    """The site has TLS; and a server with a certificate of the CA in a folder."""
+    """Turn TLS on in the site; return the TLS context of a server with a certificate of a CA."""
     (site / "group_data").mkdir()
     (site / "group_data/all.py").write_text('tls = "own"\n')
     authority(NOW, site / ".sparkwright/ca")
@@ -116,7 +116,7 @@ def test_a_server_with_another_certificate_is_refused(
     tmp_path: Path, attack: str, way: str
 ) -> None:
     model = Model()
-    with speaking(Model()) as probe:  # a port that is free
+    with speaking(Model()) as probe:  # a free port
         port = probe.port
     inner = ("192.0.2.1", ', "bind": "127.0.0.1"') if way == "ssh" else ()
     site = written(tmp_path / "site", port, *inner)
@@ -132,7 +132,7 @@ def test_a_server_with_another_certificate_is_refused(
     assert done.exit_code == 1
     assert "can't be verified by" in done.stderr
     assert model.seen == []
-    assert (site / "ssh.txt").exists() == (way == "ssh")  # not tried over another path
+    assert (site / "ssh.txt").exists() == (way == "ssh")  # chat does not try another path
 
 
 def test_no_text_of_an_inventory_becomes_an_option_of_ssh() -> None:

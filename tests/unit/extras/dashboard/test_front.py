@@ -1,4 +1,4 @@
-"""Faults come first, with host and age; then the rest."""
+"""The front of the page lists faults first, with host and age, and then all other entries."""
 
 import datetime as dt
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The page: its contents from runs, results and history, and nothing else."""
+"""Contents of the page, which come only from runs, results and history."""
 
 import datetime as dt
 import json
@@ -215,7 +215,7 @@ def test_states_equal_the_terminal_reports() -> None:
         assert _states(row) == {"spark-1": (state, well)}
     assert _states(unknown, dry=True) == {"spark-1": ("planned", True)}
     assert _states(results=MEASURED) == {"spark-1": ("measured only", True)}
-    # The page claims nothing about a host that was left alone.
+    # The page shows no release of a refused host.
     (shown,) = page(rows=[refused], results={}).fleet
     assert (shown.release, shown.image, shown.address, shown.models) == (None, None, None, ())
 
@@ -233,7 +233,7 @@ def test_an_inventory_selects_the_hosts_and_names_undeployed_services() -> None:
     assert times == sorted(times, reverse=True)
 
 
-def test_versions_stand_side_by_side() -> None:
+def test_versions_are_shown_side_by_side() -> None:
     drivers = [(v.value, v.hosts) for v in page().versions if v.component == "driver"]
     assert drivers == [("580.142", ("spark-2",)), ("580.95.05", ("rtx-1", "spark-1"))]
 
@@ -279,7 +279,7 @@ def test_a_stored_run_is_read_back(tmp_path: Path) -> None:
     problems: list[Finding] = []
     run = contents.read_last_run(file, problems)
     assert run == replace(run, hosts=rows, dry=True) if run else False
-    # A record from before the page has neither checks nor GPU.
+    # Records of earlier versions have neither checks nor GPU.
     old = json.loads(file.read_text())
     for host in old["hosts"]:
         del host["gpu"], host["driver"], host["services"][0]["smoke"]["checks"]

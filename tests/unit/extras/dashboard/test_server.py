@@ -194,7 +194,7 @@ def test_an_answer_from_before_a_pause_gives_no_state_and_no_rate(
     fleet.take("spark-1", glance(100.0))
     assert (
         seen(fleet)["services"][0]["load"]["first_token"] is None
-    )  # a mean since the engine began
+    )  # the counters only give a mean since the engine's start
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 40)
     assert seen(fleet)["state"] == "waiting"
@@ -237,7 +237,7 @@ def test_a_fault_of_the_site_is_shown_without_a_traceback(fleet: Fleet) -> None:
     )
 
 
-def test_rates_are_of_the_last_hour_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_cover_only_the_last_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ring: list[Any] = [{"at": 60.0 * n, "services": {"a": {"metrics": {"generated": 600 * n}}}}
             for n in range(100)]  # fmt: skip
     file = tmp_path / "watch.json"
@@ -412,7 +412,7 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     clear = http.client.HTTPConnection(listen, url.port, timeout=5)
     clear.request("GET", f"/?{url.query}")
     with pytest.raises((OSError, http.client.HTTPException)) if tls else nullcontext():
-        assert clear.getresponse().status == 421  # by another name
+        assert clear.getresponse().status == 421  # the Host header has another name
     cookie = get(f"/?{url.query}").headers["Set-Cookie"]
     assert cookie.startswith("__Host-") == cookie.endswith("Strict; Secure") == tls
     sent["Cookie"] = cookie.partition(";")[0]
@@ -420,7 +420,7 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     while b'"state": "off", "problem": "not reached' not in stream.readline():
         pass
     assert get("/").status == 200
-    program.send_signal(signal.SIGINT)  # while the page's thread may be at work
+    program.send_signal(signal.SIGINT)  # the page's thread may be at work
     assert program.wait(30) == 130
 
 

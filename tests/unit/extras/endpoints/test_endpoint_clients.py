@@ -30,7 +30,7 @@ SCHEMA = ROOT / "tests/fixtures/clients/openclaw-2026.9.6.schema.json"
 
 
 def every_recipe() -> list[Endpoint]:
-    """An endpoint of each recipe, with all their names and figures."""
+    """An endpoint of each recipe, with all names and figures of the recipe."""
     each = (exported(box=({"llm": {"recipe": recipe}}, {})) for recipe in alone())
     return [endpoint for result in each for endpoint in result.endpoints]
 
@@ -98,7 +98,8 @@ def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The client.
 
-    The package has its own table of models; without it, an import would ask the network.
+    The variable selects the package's own table of models, since an import would otherwise request
+    one.
     """
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     monkeypatch.setenv(VARIABLE, KEY)
@@ -130,7 +131,7 @@ def test_litellm_routes_by_the_configuration(litellm: Any) -> None:
         assert seen["authorization"] == f"Bearer {KEY}"
         assert (seen["model"], seen["temperature"], seen["top_k"]) == ("quick", 0.7, 20)
         assert seen["chat_template_kwargs"] == {"enable_thinking": False}
-        # A prompt of some 10000 tokens fits only the large service.
+        # Only the large service has room for a prompt of some 10000 tokens.
         assert {ask("word " * 10000)["path"] for _ in range(5)} == {"/large/v1/chat/completions"}
 
 

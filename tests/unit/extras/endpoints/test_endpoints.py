@@ -157,7 +157,7 @@ def test_tools_and_reasoning_are_offered_if_the_service_supports_them() -> None:
         assert "chat_template_kwargs" not in entry["litellm_params"]
 
 
-def test_each_key_file_has_a_variable_of_its_own() -> None:
+def test_each_key_file_has_its_own_variable() -> None:
     result = exported(
         spark_1=(SPARK, {}), spark_2=(SPARK, {}), rtx_1=(RTX, {"api_key_file": "keys/rtx"})
     )
@@ -203,7 +203,7 @@ def test_a_name_of_different_models_is_reported() -> None:
 
 
 @pytest.mark.parametrize("form", list(FORMATS))
-def test_no_format_ever_holds_a_key(form: str, tmp_path: Path, checkout: Path) -> None:
+def test_no_format_contains_a_key(form: str, tmp_path: Path, checkout: Path) -> None:
     file = tmp_path / "key"
     file.write_text(SECRET)
     file.chmod(0o600)
@@ -227,7 +227,7 @@ def test_shipped_advice_is_for_names_that_are_served() -> None:
         assert set(recipe.aliases) <= set(recipe.served_names), recipe.name
 
 
-def test_clients_of_a_cluster_get_its_head_alone() -> None:
+def test_clients_of_a_cluster_get_only_its_head() -> None:
     hosts = {"spark-1": fleets.data(), "spark-2": fleets.data()}
     exported = export(fleets.planned(hosts).or_raise())
     assert [endpoint.host for endpoint in exported.endpoints] == ["spark-1"]

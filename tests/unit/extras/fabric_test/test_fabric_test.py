@@ -41,7 +41,7 @@ def planned(states: dict[str, FabricState]) -> tuple[Fabric, list[Step]]:
 def test_pings_fill_every_rail_and_pairs_write_over_both_twins(
     shape: str, states: dict[str, FabricState]
 ) -> None:
-    """Every cable of a ring, each next host at a switch; ranks with their own variables."""
+    """The plan tests a ring's cables and a switch's neighbours; ranks get their own variables."""
     steps = [asdict(step) for step in planned(states)[1]]
     for request in steps[-1]["requests"].values():
         assert "torch.distributed" in request["gather"].pop("script")
@@ -85,7 +85,7 @@ def test_half_the_rate_is_a_failure_except_in_a_ring(gbits: float, gbytes: float
     assert measured(92.6, _gathered(11.0), ring(3)).well
 
 
-def test_silence_and_faults_are_failures() -> None:
+def test_silent_hosts_and_faults_fail_the_test() -> None:
     fabric, steps = planned(pair())
     ping = Measurement("ping", "enp1s0f1np1", "192.168.177.12", 8972, fault="message too long")
     gather = Measurement("all-gather", fault="NCCL WARN Call to ibv_modify_qp failed")
@@ -98,7 +98,7 @@ def test_silence_and_faults_are_failures() -> None:
     ]  # fmt: skip
 
 
-def test_without_a_gpu_the_rate_proves_nothing() -> None:
+def test_a_rate_without_a_gpu_is_not_judged() -> None:
     last = measured(92.6, _gathered(0.4, "gloo"), pair()).measures[-1]
     assert (last.verdict, last.output) == (SKIPPED, "measured over gloo, since nccl needs a GPU")
 
@@ -148,10 +148,10 @@ def test_faults_and_slow_links_are_reported_at_once(monkeypatch: pytest.MonkeyPa
     assert done.exit_code == 1
     assert "pair, faults" in done.output
     assert "error: fabric-cma: spark-2" in done.output
-    assert done.output.count("failed") == 2  # one twin, the other
+    assert done.output.count("failed") == 2  # one rate for each twin
 
 
-def test_a_look_measures_nothing_and_hosts_without_a_connectx_are_refused(
+def test_the_option_look_measures_nothing_and_hosts_without_a_connectx_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = _answering(monkeypatch, pair())

@@ -28,7 +28,7 @@ _SHORT = {
     "ep": "enable_expert_parallel", "O": "optimization_level", "cc": "compilation_config",
 }  # fmt: skip
 _PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size")
-#: vLLM's page adds these for each rank of several hosts.
+#: vLLM's page adds these arguments for each rank of several hosts.
 _RANKS = ("nnodes", "node_rank", "master_addr")
 _OPTION = re.compile(r"--?[A-Za-z]")
 _PAGE = """
@@ -150,7 +150,7 @@ def flags(argv: list[str]) -> dict[str, Any]:
 def differences(
     imported: Imported, command: Mapping[str, Any], repositories: Mapping[str, str]
 ) -> list[str]:
-    """Arguments and variables that the import neither keeps unchanged nor names.
+    """Arguments and variables that the import changes or drops without naming them.
 
     Args:
         repositories: repositories of every model of the catalog and the import, by name.
@@ -187,7 +187,7 @@ def differences(
         same = str(kept) == str(value) or str(kept) == f"/vllm-workspace/{value}"
         same |= name in _PARALLEL and {str(value), str(kept)} == {"1", "None"}
         same |= (name, value) in (("port", 8000), ("host", "0.0.0.0"))
-        same |= (name, kept) == ("runner", "pooling")  # from the page's `tasks`
+        same |= (name, kept) == ("runner", "pooling")  # the page's `tasks` imply pooling
         if not same and not is_named(name):
             differ.append(f"{name}: {kept!r}, and the recipe means {value!r}")
     variables = {name: "" if value is None else str(value)

@@ -218,7 +218,7 @@ def test_check_names_arguments_that_an_earlier_import_kept(here: Path) -> None:
 
 
 def test_a_layout_over_several_sparks_is_imported_with_its_own_arguments() -> None:
-    """DeepSeek-V4-Flash of vLLM's recipes has 8 GPUs of one box, or two Sparks."""
+    """The recipe of DeepSeek-V4-Flash in vLLM's recipes needs 8 GPUs in one box, or two Sparks."""
     page = {
         "model": {"model_id": "example/Large"},
         "variants": {"default": {
@@ -250,9 +250,7 @@ def test_a_layout_over_several_sparks_is_imported_with_its_own_arguments() -> No
 
 
 def test_an_opt_in_feature_that_a_variant_turns_on_is_imported_and_passes_check(here: Path) -> None:
-    """DeepSeek-V4-Flash of vLLM's recipes is an example: the body has DSpark's draft module
-    itself.
-    """
+    """The example is DeepSeek-V4-Flash, whose body contains DSpark's draft module."""
 
     def args(tokens: int) -> dict[str, list[str]]:
         config = {"method": "dspark", "num_speculative_tokens": tokens}
@@ -293,7 +291,7 @@ with open(os.environ["RECORD"], "a") as record:
 
 
 def _steps(script: str, files: dict[str, str]) -> list[list[str]]:
-    """Files and patches of a mod, in the table's form."""
+    """Files and patches of a mod, in the form of the YAML table."""
     mod = Mod("fix", {**files, "run.sh": script})
     mod.read(remote_code=True)
     steps = []

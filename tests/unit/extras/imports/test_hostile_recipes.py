@@ -116,7 +116,7 @@ def test_a_version_1_field_accesses_no_attribute_of_a_value() -> None:
 def test_an_imported_recipe_loads_no_code_reads_no_files_and_sends_no_data(
     attack: str, key: str, here: Path
 ) -> None:
-    """The import names the left-out key, and so does each later check."""
+    """The import and each later check name the omitted key."""
     name, _, value = attack.partition("=")
     text = minimal(f"vllm serve {{model}} {attack}")
     result = of_text(text if attack[0] == "-" else minimal(env={name: value}))
@@ -135,7 +135,7 @@ def test_an_imported_recipe_loads_no_code_reads_no_files_and_sends_no_data(
 
 
 def test_code_added_by_an_update_of_a_registry_is_named_and_left_out(here: Path) -> None:
-    """Variables that the site allows by name are kept; every other name stays out."""
+    """Variables that the site allows by name are kept; variables with other names are omitted."""
     kept = {"VLLM_USE_DEEP_GEMM": "0"}
     Path("mine.yaml").write_text(minimal(env=kept))
     assert run("import", "mine.yaml").exit_code == 0
@@ -170,7 +170,7 @@ def test_code_of_the_repository_is_kept_only_on_request() -> None:
 def test_a_file_of_a_mod_may_only_be_a_template_or_an_allowed_plugin(
     code: bool, here: Path
 ) -> None:
-    """The logging file runs code, and so do a class and a configuration of the model."""
+    """A logging file, a class and a configuration of the model can run code."""
     names = {
         "log_config_file": "log.json", "worker_cls": "w.txt", "hf_config_path": "h.json",
         "speculative_config": "s.json", "generation_config": "g.json", "hf_overrides": "o.txt",
@@ -290,7 +290,7 @@ def test_an_endless_repository_is_cut_off(
 
 
 def test_a_tree_of_a_hundred_million_files_is_cut_off(hostile: Path, tmp_path: Path) -> None:
-    """Eight trees within each other, each of ten times the same: less than a KiB to fetch."""
+    """Eight nested trees, each with ten equal entries, are less than a KiB to fetch."""
     blob = git(hostile, "hash-object", "-w", "fine.yaml")
     tree = "".join(f"100644 blob {blob}\tf{number}\n" for number in range(10))
     for _ in range(8):

@@ -45,13 +45,13 @@ def test_a_recipe_of_a_registry_is_imported_and_its_source_names_the_commit(
     site: Path, registry: Path
 ) -> None:
     first = run("import", "@ours/pair/first", "--name", "two-sparks")
-    assert first.exit_code == 1, first.output  # its --gpu-memory-utilization-gb needs a mod
+    assert first.exit_code == 1, first.output  # --gpu-memory-utilization-gb needs a mod
     text = (site / "catalog/recipes/two-sparks.yaml").read_text()
     commit = git(registry, "rev-parse", "HEAD")
     assert f"{registry}@{commit}:recipes/pair/first.yaml" in text
     original = (site / "catalog/recipes/two-sparks.original").read_bytes()
     assert original == (registry / "recipes/pair/first.yaml").read_bytes()
-    assert run("check", "--recipe", "two-sparks").exit_code == 2  # two Sparks are needed
+    assert run("check", "--recipe", "two-sparks").exit_code == 2  # the recipe needs two Sparks
     again = run("import", "@ours/pair/first", "--name", "two-sparks")
     assert (again.exit_code, "wrote" in again.output) == (1, False), again.output
 
@@ -150,7 +150,7 @@ def test_mods_of_another_registry_become_files_and_patches(site: Path, registry:
     assert texts == [MODS["template/chat.jinja"], "kind: recipe\n", "x = 1\n", "--- a/x\n"]
     assert "imported-setting" not in run("check", "--recipe", "mine").output
     assert "unchanged" in run("import", "mine.yaml", *options).output
-    # Without the patches, whose base no lock pins yet, the whole recipe is accepted.
+    # The recipe without its patches, whose base is not pinned yet, is accepted.
     (site / "mine.yaml").write_text(minimal(command, mods=names[:2]))
     assert run("import", "mine.yaml", *options).exit_code == 0
     checked = run("check", "--recipe", "mine")

@@ -1,4 +1,4 @@
-"""Targets, alert rules and dashboard: names of real servers, and alerts that do fire."""
+"""Targets, alert rules and dashboard: names of real servers' metrics, and alerts that fire."""
 
 import json
 import re
@@ -77,8 +77,8 @@ def test_alerts_equal_the_doctors_diagnoses() -> None:
 def test_services_are_scraped_with_the_key_or_by_their_own_host(
     case: str, data: dict[str, Any]
 ) -> None:
-    """Prometheus scrapes by https with TLS; a service that listens on its host alone is scraped
-    on the host.
+    """Prometheus scrapes by https with TLS; a service that listens only on its host is scraped on
+    the host.
     """
     result = files([("fd00::5", plan(**data))], 9200)
     own = sorted(path for path in result if path.startswith(("prometheus.yml", "targets/")))
@@ -171,8 +171,8 @@ def test_every_alert_has_a_test() -> None:
 
 
 @needs_promtool
-def test_alerts_fire_for_their_fault_alone(tmp_path: Path) -> None:
-    """One host for each fault, named after it, and a healthy host."""
+def test_alerts_fire_only_for_their_fault(tmp_path: Path) -> None:
+    """One host for each fault, with the fault's name, and a healthy host."""
     written(tmp_path)
     hosts = {"well": {}, **SERIES["ill"]}
     document = SERIES["test"]

@@ -1,1 +1,1 @@
-"""Notices: their texts, their times, and their record."""
+"""Texts, times and record of notices."""

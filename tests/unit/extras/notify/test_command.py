@@ -55,7 +55,7 @@ def test_a_silent_host_or_fleet_is_reported(site: _Site) -> None:
     (site.folder / ".sparkwright/notified.json").unlink()
     site.hosts = {}
     site.call()
-    # A test asks no host.
+    # `--test` sends no question to hosts.
     assert site.call("--test").output == "ntfy at ntfy.sh: sent\n"
     titles = ["spark-2: host-silent (and 1 more)", "fleet-silent", "test"]
     assert site.got == [("ntfy at ntfy.sh", title) for title in titles]
@@ -87,7 +87,7 @@ def test_the_command_fails_without_an_address_or_after_an_error(
 KEY = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
 PROMPT = "my doctor says that the tumour is back"
 SECRET = "B0123456789abcdefghijklm"
-#: Addresses with this secret, and the part that must appear nowhere.
+#: Addresses with this secret, and the part that must not appear.
 SECRETS = (
     f"ntfy:https://{SECRET}@ntfy.example/fleet",
     f"ntfy:https://:{SECRET}@ntfy.example/fleet",
@@ -111,7 +111,7 @@ def message_of(*findings: Finding) -> str:
 
 @pytest.mark.parametrize("message", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
 def test_no_part_of_a_log_line_is_sent(message: str) -> None:
-    """The log line is in every field that a host fills, beside figures that are passed on."""
+    """The log line is in every field that a host fills, beside figures that notices contain."""
     changes: tuple[dict[str, Any], ...] = (
         {"seen": f"{message} 3 requests run, and no token for 9 min {message}"}, {"name": message},
         {"service": message}, {"severity": message},
@@ -189,7 +189,7 @@ def test_an_address_from_a_file_shows_no_part_of_its_secret(text: str, tmp_path:
 
 
 def _tried(file: Path) -> tuple[Address | None, str]:
-    """The second address of a file, or None; and the user's output."""
+    """The second address of a file, or None, and the output for the user."""
     try:
         result = addresses([("spark-1", {"notify_file": str(file)})])
     except UserError as error:

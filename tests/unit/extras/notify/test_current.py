@@ -45,7 +45,7 @@ def test_a_recently_switched_release_is_suspected() -> None:
 def test_a_stopped_service_is_reported_without_a_finding_of_the_watch() -> None:
     down: Any = {"service": {"unit": {"ActiveState": "inactive"}, "container": None}}
     assert _notices(a=host(**down)) == [("stopped", "a", "qwen36", "")]
-    # If the watch has more details, its finding is enough; a sleeping service is not down.
+    # A more detailed finding of the watch replaces `stopped`; a sleeping service is not down.
     assert [item[0] for item in _notices(a=host(WEDGE, **down))] == ["wedge"]
     assert _notices(a=host(**down, sleeping={"qwen36": "chat"})) == []
 
@@ -57,7 +57,7 @@ def test_a_silent_host_is_the_only_finding_of_that_host() -> None:
     assert unknown == {"spark-2"}
 
 
-def test_a_host_under_work_is_not_reported() -> None:
+def test_a_host_with_a_running_change_is_not_reported() -> None:
     lock = {"by": "ann@laptop", "since": NOW - 60}
     assert current({"a": host(WEDGE, lock=lock)}) == ([], frozenset("a"))
     assert current({"a": host(WEDGE, switch={"step": "stopped"})}) == ([], frozenset("a"))

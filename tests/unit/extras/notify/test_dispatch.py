@@ -1,4 +1,4 @@
-"""Notices go out once, folded, not too often, and not again after a restart."""
+"""Notices are sent once, combined and rate-limited, and are not repeated after a restart."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ ROUNDS = safe_load(Path(__file__).with_name("rounds.yaml").read_text())
 
 
 class Fleet:
-    """Rounds by a clock, and the notices of every address."""
+    """Rounds of the command by a fake clock, and the notices of every address."""
 
     def __init__(self, *addresses: Address) -> None:
         self.addresses = addresses or (NTFY,)
@@ -41,7 +41,7 @@ class Fleet:
 
 def test_a_new_finding_is_sent_once() -> None:
     fleet = Fleet()
-    for minutes in range(9, 99, 10):  # changing figures are not news
+    for minutes in range(9, 99, 10):  # changed figures cause no second notice
         observed = f"no token for {minutes} min"
         fleet.round(finding(observed=observed, reason="it hangs", remedy="restart it"))
     body = (
@@ -73,7 +73,7 @@ def test_notices_are_rate_limited_and_sent_later() -> None:
     for number in range(40):
         fleet.round(*(finding(f"h{item}") for item in range(number)), minutes=5)
     assert len(fleet.got) <= HOURLY * 4
-    # Everything was reported at the end.
+    # At the end every finding was reported.
     fleet.round(*(finding(f"h{number}") for number in range(39)), minutes=60)
     assert len(fleet.record.recipients[NTFY.key].reported) == 39
 
@@ -84,7 +84,7 @@ def test_a_failing_address_is_retried_less_and_less_often() -> None:
     tried = 0
     for _ in range(600):
         tried += fleet.round(finding(), minutes=1)[0].state == "failed"
-    # After 1, 2, 4, 8, 16, 32 minutes, then every hour: ten hours.
+    # In ten hours the retries follow after 1, 2, 4, 8, 16 and 32 minutes, then every hour.
     assert tried == 15
     # The other address gets the finding once, and a notice of the failure.
     assert [item[:2] for item in fleet.got] == [(MAIL.shown, "spark-1: qwen36: wedge (and 1 more)")]

@@ -11,7 +11,7 @@ WEDGE = WatchFinding("wedge", "qwen36", "error", "3 requests run, and no token f
 
 
 def host(*arguments: WatchFinding, **changes: Any) -> Deployment:
-    """A host whose watch reports these findings; none by default."""
+    """A host whose watch reports these findings; by default the watch reports no finding."""
     return answer(watch={"at": NOW - 20, "findings": [vars(item) for item in arguments]}, **changes)
 
 
