@@ -131,13 +131,15 @@ def test_the_list_names_the_loaded_keys(managed: RunningProxy) -> None:
 
 
 def test_the_written_keys_open_the_proxy(managed: RunningProxy) -> None:
+    open_connection = managed.connect()
+    open_connection.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {OPENCLAW}"})
+    assert open_connection.getresponse().read()
     text = named(default=KEY, laptop=LAPTOP)
     assert program.main(request(managed.proxies, text)) == sorted(text.splitlines())
-    assert [managed.post(CHAT, key=key).status for key in (KEY, LAPTOP, OPENCLAW)] == [
-        200,
-        200,
-        401,
-    ]
+    statuses = [managed.post(CHAT, key=key).status for key in (KEY, LAPTOP, OPENCLAW)]
+    assert statuses == [200, 200, 401]
+    open_connection.sock.settimeout(10)
+    assert open_connection.sock.recv(1) == b"", "a revoked key's connection is open"
     assert Path(managed.proxies.keys).stat().st_mode & 0o777 == 0o600
     before = managed.workers()
     program.main(request(managed.proxies, text))
