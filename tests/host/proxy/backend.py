@@ -19,12 +19,13 @@ PATIENCE = 60.0
 
 @dataclass
 class Seen:
-    """One request as the replica received it."""
+    """One request as the replica received it, and whether its TLS session was resumed."""
 
     method: str
     path: str
     headers: dict[str, str]
     body: bytes
+    resumed: bool
 
 
 @dataclass
@@ -96,7 +97,8 @@ class _Requests(Handler):
 
     def _note(self, body: bytes) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.backend.seen.append(Seen(self.command, self.path, headers, body))
+        resumed = getattr(self.connection, "session_reused", False)
+        self.backend.seen.append(Seen(self.command, self.path, headers, body, resumed))
 
     def _answer(self) -> None:
         text = json.dumps({"replica": self.backend.name}).encode()

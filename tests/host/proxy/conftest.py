@@ -2,15 +2,17 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sparkwright.proxy.haproxy import Proxy
 from tests.host.proxy.backend import Backend, serving
 from tests.host.proxy.haproxy import HAPROXY, RunningProxy, opened, proxies_of, replica
+from tests.host.serving import free_port
 
 Opener = Callable[..., RunningProxy]
 
@@ -23,6 +25,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if here in item.path.parents:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@contextmanager
+def own_proxy(
+    home: Path, backend: Backend, named: Mapping[str, str], bind: str = "127.0.0.1", **settings: Any
+) -> Iterator[RunningProxy]:
+    """A host's own proxy before its service, with named keys."""
+    home.mkdir(exist_ok=True)
+    llm = Proxy("llm", free_port(), (replica(backend),), bind, "/generates", engine_key=True)
+    with opened(proxies_of(home, (), proxies=(llm,), **settings)) as proxy:
+        proxy.write(named=named)
+        proxy.reload()
+        yield proxy
 
 
 @pytest.fixture

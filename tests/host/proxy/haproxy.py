@@ -46,6 +46,7 @@ from tests.host.serving import free_port
 KEY = "sk-the-key-of-this-test-0123456789"
 ENGINE = Secret("sk-the-engine-has-this-one-0123456789")
 ADDRESS = Secret("sk-the-address-shows-this-0123456789")
+WEBSOCKET_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 
@@ -279,6 +280,19 @@ class RunningProxy:
 
         threading.Thread(target=run, daemon=True).start()
         return future
+
+    def upgrades(self, key: str | None = KEY) -> bool:
+        """Open a websocket on the realtime route; return whether it echoes."""
+        authorization = f"Authorization: Bearer {key}\r\n" if key else ""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
+            connection.sendall(
+                f"GET /v1/realtime HTTP/1.1\r\nHost: x\r\n{authorization}"
+                "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+                f"Sec-WebSocket-Key: {WEBSOCKET_KEY}\r\n\r\n".encode()
+            )
+            upgraded = connection.recv(4096).startswith(b"HTTP/1.1 101")
+            connection.sendall(b"to and fro")
+            return upgraded and connection.recv(4096) == b"to and fro"
 
     def raw(self, data: bytes, *, leave: bool = False) -> bytes:
         """Send raw bytes; return the answer until the proxy closes.

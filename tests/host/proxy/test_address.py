@@ -22,16 +22,8 @@ from sparkwright.proxy.haproxy import MODELS, ModelPool, Proxy, Replica
 from sparkwright.tls.authority import Authority
 from tests.host.models.address_process import CHAT, PROGRAM
 from tests.host.proxy.backend import PATIENCE, Backend, serving
-from tests.host.proxy.haproxy import (
-    ADDRESS,
-    ENGINE,
-    KEY,
-    RunningProxy,
-    opened,
-    proxies_of,
-    replica,
-    until,
-)
+from tests.host.proxy.conftest import own_proxy
+from tests.host.proxy.haproxy import ADDRESS, ENGINE, KEY, RunningProxy, opened, proxies_of, until
 from tests.host.proxy.test_tls import pem, trusting
 from tests.host.serving import free_port
 
@@ -43,11 +35,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def service(folder: Path, first: Backend) -> Iterator[RunningProxy]:
     """A service's own proxy, with a guest's key whose limits it does not enforce."""
-    (folder / "service").mkdir()
-    llm = Proxy("llm", free_port(), (replica(first),), "127.0.0.1", "/generates", engine_key=True)
-    with opened(proxies_of(folder / "service", (), proxies=(llm,), limited=("guest",))) as proxy:
-        proxy.write(named=NAMED)
-        proxy.reload()
+    with own_proxy(folder / "service", first, NAMED, limited=("guest",)) as proxy:
         yield proxy
 
 
@@ -115,9 +103,7 @@ def two_replicas(
     """An address in front of two replicas, and the proxy of the second replica. The address never
     notices that the second replica is down.
     """
-    (folder / "other").mkdir()
-    llm = Proxy("llm", free_port(), (replica(second),), "127.0.0.1", "/generates", engine_key=True)
-    with opened(proxies_of(folder / "other", (), proxies=(llm,), wait_seconds=20)) as other:
+    with own_proxy(folder / "other", second, NAMED, wait_seconds=20) as other:
         until(lambda: other.get("/health", key=None).status == 200, "the replica is up")
         ports = {"spark-1": service.port, "spark-2": other.port}
         there = [Replica(name, "127.0.0.1", port, service.port) for name, port in ports.items()]
@@ -239,6 +225,18 @@ def test_a_failed_address_loses_no_request_of_another_address(
             cut.post(CHAT, {"model": "small"})
 
 
+def test_reloads_of_a_replicas_proxy_lose_and_double_no_request(
+    address: RunningProxy, service: RunningProxy, first: Backend
+) -> None:
+    """A reload closes idle connections: a request that meets such an end would be lost."""
+    with ThreadPoolExecutor(6) as pool:
+        answers = [pool.submit(address.post, CHAT, {"model": "small"}) for _ in range(1500)]
+        while not answers[-1].done():
+            service.reload()
+    assert {answer.result().status for answer in answers} == {200}
+    assert len(first.seen) == 1500
+
+
 def test_a_stream_whose_replica_dies_ends_with_an_error_and_never_as_complete(
     address: RunningProxy, service: RunningProxy
 ) -> None:
@@ -247,11 +245,8 @@ def test_a_stream_whose_replica_dies_ends_with_an_error_and_never_as_complete(
         with pytest.raises(http.client.IncompleteRead) as cut_off:
             answer.read()
         text = cut_off.value.partial
-        assert (answer.status, text.count(b'data: {"error"'), b"[DONE]" in text) == (
-            200,
-            errors,
-            False,
-        )
+        seen = (answer.status, text.count(b'data: {"error"'), b"[DONE]" in text)
+        assert seen == (200, errors, False)
 
 
 def test_only_the_address_checks_rights_and_limits(

@@ -5,7 +5,6 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +18,12 @@ from sparkwright.host.proxy import keys as program
 from sparkwright.host.proxy import place as proxy_place
 from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.proxy.pool import Pool, ProxyRequest
-from sparkwright.proxy.haproxy import Proxies, Proxy, kept_servers, key_hash, key_map
+from sparkwright.proxy.haproxy import Proxies, kept_servers, key_hash, key_map
 from tests.host.exclusive.waking import declare
 from tests.host.proxy.backend import PATIENCE, Backend
-from tests.host.proxy.conftest import Opener
+from tests.host.proxy.conftest import Opener, own_proxy
 from tests.host.proxy.haproxy import ENGINE, KEY, RunningProxy, opened, proxies_of, replica, until
-from tests.host.serving import accepting, free_port
+from tests.host.serving import accepting
 
 CHAT = "/v1/chat/completions"
 OPENCLAW = "sk-the-key-of-openclaw-0123456789"
@@ -32,20 +31,10 @@ LAPTOP = "sk-the-key-of-a-laptop-0123456789"
 NAMED = {"openclaw": OPENCLAW, "laptop": LAPTOP, "sparkwright": ENGINE.value}
 
 
-@contextmanager
-def own_proxy(home: Path, backend: Backend, bind: str = "127.0.0.1") -> Iterator[RunningProxy]:
-    """A host's own proxy before its service, with named keys."""
-    llm = Proxy("llm", free_port(), (replica(backend),), bind, "/generates", engine_key=True)
-    with opened(proxies_of(home, (), proxies=(llm,))) as proxy:
-        proxy.write(named=NAMED)
-        proxy.reload()
-        yield proxy
-
-
 @pytest.fixture
 def proxy(folder: Path, first: Backend) -> Iterator[RunningProxy]:
     """A host's own proxy."""
-    with own_proxy(folder, first) as result:
+    with own_proxy(folder, first, NAMED) as result:
         yield result
 
 
@@ -142,13 +131,15 @@ def test_the_list_names_the_loaded_keys(managed: RunningProxy) -> None:
 
 
 def test_the_written_keys_open_the_proxy(managed: RunningProxy) -> None:
+    open_connection = managed.connect()
+    open_connection.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {OPENCLAW}"})
+    assert open_connection.getresponse().read()
     text = named(default=KEY, laptop=LAPTOP)
     assert program.main(request(managed.proxies, text)) == sorted(text.splitlines())
-    assert [managed.post(CHAT, key=key).status for key in (KEY, LAPTOP, OPENCLAW)] == [
-        200,
-        200,
-        401,
-    ]
+    statuses = [managed.post(CHAT, key=key).status for key in (KEY, LAPTOP, OPENCLAW)]
+    assert statuses == [200, 200, 401]
+    open_connection.sock.settimeout(10)
+    assert open_connection.sock.recv(1) == b"", "a revoked key's connection is open"
     assert Path(managed.proxies.keys).stat().st_mode & 0o777 == 0o600
     before = managed.workers()
     program.main(request(managed.proxies, text))

@@ -175,13 +175,15 @@ def balancing(backend: Backend, ca: Authority, host: str = "spark-1") -> Replica
     return replace(replica(backend), tls=TlsIdentity(own_name(host), ca.pem))
 
 
-def test_a_replica_of_this_ca_gets_requests(folder: Path, ca: Authority) -> None:
+def test_a_replica_of_this_ca_resumes_sessions(folder: Path, ca: Authority) -> None:
     with serving("right", served(pem(ca), folder)) as right:
         settings = {"tls": pem(ca)}
         with opened(proxies_of(folder, (balancing(right, ca),), **settings)) as proxy:
             proxy.context = trusting(ca)
             proxy.until_status("right", "UP")
-            assert proxy.post(CHAT).data == {"replica": "right"}
+            assert [proxy.post(CHAT).data for _ in range(8)] == [{"replica": "right"}] * 8
+            # Each of HAProxy's two threads has a session of its own.
+            assert sum(not item.resumed for item in right.seen) <= 2
 
 
 def test_an_unverifiable_replica_gets_no_request(
@@ -205,14 +207,16 @@ def test_an_unverifiable_replica_gets_no_request(
 def test_an_attacker_on_a_replicas_port_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
-    """The attacker takes over between two health checks: each connection must be verified."""
-    with serving("one", served(pem(ca), folder)) as first:
-        replicas = (balancing(first, ca),)
-    with serving("one", served(pem(other), folder), first.port) as thief:
-        settings = {"check_milliseconds": 60_000, "wait_seconds": 1}
-        with opened(proxies_of(folder, replicas, **settings)) as proxy:
-            assert proxy.post(CHAT).status == 503
-        assert thief.seen == []
+    """The attacker takes over between two health checks, while a session could be resumed."""
+    settings = {"check_milliseconds": 60_000, "wait_seconds": 1}
+    with ExitStack() as stack:
+        with serving("one", served(pem(ca), folder)) as first:
+            proxies = proxies_of(folder, (balancing(first, ca),), **settings)
+            proxy = stack.enter_context(opened(proxies))
+            assert proxy.post(CHAT).status == 200
+        thief = stack.enter_context(serving("one", served(pem(other), folder), first.port))
+        assert proxy.post(CHAT).status == 503
+        assert (len(first.seen), thief.seen) == (1, [])
 
 
 # --- Renewing, turning on and off --------------------------------------------------------------
