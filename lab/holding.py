@@ -34,7 +34,7 @@ _UNKNOWN = "the lab is held by a process that has not said who it is"
 
 
 class LabIsHeldError(SystemExit):
-    """Another process holds the lab; the message names this process, and the exit code is 1."""
+    """Another process holds the lab; the message names the holder, and the exit code is 1."""
 
 
 class Process(NamedTuple):

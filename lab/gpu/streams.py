@@ -69,7 +69,7 @@ def _process(*arguments: Any) -> tuple[float, list[tuple[float, float, int]]]:
 def measure(target: str, streams: int, rounds: int, tokens: int) -> dict[str, object]:
     """Run the streams; the throughput counts all tokens over the whole time."""
     groups = [range(start, min(start + 32, streams)) for start in range(0, streams, 32)]
-    begin = time.perf_counter() + 2  # time for every process to start
+    begin = time.perf_counter() + 2  # a common start, after first requests
     with multiprocessing.get_context("fork").Pool(len(groups)) as pool:
         parts = pool.starmap(_process, [(target, part, rounds, tokens, begin) for part in groups])
     seconds = max(end for end, _ in parts) - begin

@@ -38,8 +38,8 @@ def test_the_outermost_object_names_the_model(parse: Any, text: str) -> None:
 
 @pytest.mark.parametrize("parse", [bodies.parse, _apart])
 @cases("text", "message", more=[
-    ('{"model": "a", "stream": true, "stream_options": {"%s": true}}' % ("A" * 2000), "too long"),
-    ('{"model": "a", "n": ' + "9" * 5000 + "}", "not JSON."),
+    ('{"model": "a", "stream": true, "stream_options": {"%s": true}}' % ("A" * 2000),
+     "stream_options are too long"), ('{"model": "a", "n": ' + "9" * 5000 + "}", "not JSON."),
     ('{"model": "a", "messages": ' + "[" * 200_000, "nested too deeply"),
 ])  # fmt: skip
 def test_an_ambiguous_or_broken_body_is_refused(parse: Any, text: str, message: str) -> None:

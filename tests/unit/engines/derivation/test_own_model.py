@@ -118,7 +118,7 @@ def test_sizes_depend_on_the_gpu(
     assert dict(result.arguments)["max_model_len"] == length
     assert dict(result.arguments)["gpu_memory_utilization"] == share
     assert result.recipe.needs.vram_gib == vram
-    assert result.recipe.needs.memory_gib == (110 if group == "sparks" else 14)  # 15.5 GiB in all
+    assert result.recipe.needs.memory_gib == (110 if group == "sparks" else 14)  # 16 GB: 15.5 GiB
     assert not errors(fleet.hosts["spark-1"].violations)
 
 

@@ -1,4 +1,4 @@
-"""The sweep and its prompts: every load is as requested, and all requests differ."""
+"""The sweep and its prompts: every load is as requested, and every long prompt is unique."""
 
 import pytest
 from hypothesis import given
