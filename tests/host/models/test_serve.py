@@ -67,6 +67,14 @@ def test_a_request_goes_to_the_engine_of_its_model(address: Address) -> None:
     ]  # fmt: skip
 
 
+def test_a_connection_takes_one_request_after_another(address: Address) -> None:
+    connection, headers = address.connect(), {"Authorization": "Bearer laptop"}
+    for request in [_SMALL, _STREAM, {"model": "org/large"}, _STREAM]:
+        connection.request("POST", CHAT, json.dumps(request), headers)
+        answer = connection.getresponse().read()
+        assert answer == b"".join([*TOKENS, _DONE]) if request is _STREAM else json.loads(answer)
+
+
 def test_a_request_goes_to_the_replica_that_read_its_prefix(address: Address) -> None:
     def near(text: str, **more: object) -> str | None:
         answer = address.post({**_SMALL, "messages": [{"role": "user", "content": text}], **more})
