@@ -31,8 +31,8 @@ _SIGNATURE, _PUBLIC_KEY, _SUBKEY = 2, 6, 14
 #: Accepted packets: the packets above, a user ID and a user attribute; not a secret key (5), which
 #: apt's programs would accept as well.
 _TAGS = (_SIGNATURE, _PUBLIC_KEY, 13, _SUBKEY, 17)
-#: Bytes of a file and of a packet. The largest vendor's file has 30 KB; a fingerprint's input has
-#: two bytes for the length of its key.
+#: Bytes of a file and of a packet. The largest of vendors' files has 30 KB; a fingerprint's input
+#: has two bytes for the length of its key.
 _MOST, _LARGEST = 1 << 20, 0xFFFF
 _SECONDS = 30
 

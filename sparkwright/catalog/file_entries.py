@@ -69,7 +69,7 @@ class Patch(data.Data):
         into: the image's folder with the files that the diff changes.
         strip: number of leading folders of the diff's paths that are not below ``into``.
         optional: whether the image may lack the file of the diff. The diff is applied as a whole or
-            rejected.
+            not at all.
         reverse: whether the diff is reversed (``patch -R``).
         promises: required content of the image after the steps.
     """

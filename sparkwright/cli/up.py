@@ -262,7 +262,7 @@ def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[Planned
 
 
 def _not_yet(names: str) -> None:
-    echo(f"{click.style(names, fg='red')}: no answer yet: fix the cause, then {_AGAIN}", err=True)
+    echo(f"{click.style(names, fg='red')}: not ready yet: fix the cause, then {_AGAIN}", err=True)
     sys.exit(1)
 
 

@@ -184,7 +184,7 @@ class ServiceSettings(_Settings):
         smoke: the service's smoke test.
         outgoing: whether the container may open connections; ``media_domains`` allows them, too.
             Otherwise the container has no network behind the proxy, and an isolated network
-            without.
+            without the proxy.
         hardening: ``strict`` also makes the container's root file system read-only and its written
             files temporary.
         boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.

@@ -36,7 +36,8 @@ awk '(all += $2) > MOST {{print $3}}' | xargs -r rm -f; done) 2>/dev/null & """
 _LISTEN = f"""\
 rm -f {SOCKET_MOUNT}/http.sock; \
 (until chmod 0666 {SOCKET_MOUNT}/http.sock; do sleep 1; done) 2>/dev/null & """
-#: ``export "$key"`` does not evaluate the value. Without the file, the container does not start.
+#: ``export "$key"`` does not evaluate the value. Without the file or a key in it, the engine
+#: does not start.
 _START = f'IFS= read -r key <{SECRETS_MOUNT} && export "$key" && exec "$0" "$@"'
 #: An entry point with the key in its environment can put it on a command line, as the entry point
 #: of DFlash's image does. So the entry point gets no key, and finds in its PATH a program that

@@ -116,7 +116,7 @@ class Invocation:
         planless: whether the run uses the state stored on the hosts if the plan is broken.
         makes_secrets: whether to make and keep keys and certificates that the site lacks: not in a
             read-only run or in an emergency. On another machine no host would have such a key, and
-            the next deploy from this machine would give it to the fleet.
+            the next deploy from there would give it to the fleet.
         switches: whether the run switches services.
         resolves: whether to look up images and models; a change of keys needs neither registry nor
             hub.

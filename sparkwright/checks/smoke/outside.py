@@ -151,7 +151,7 @@ def _look(
             ]
             opened = partial(_opened, at, entrance.port, until, https=entrance.https)
             problems += filter(None, pool.map(opened, routes))
-    detail = ", ".join(problems) or "every request without the key is refused"
+    detail = ", ".join(problems) or "nothing answers without the key"
     seconds = time.monotonic() - began
     return Outside(entrance.name, CheckResult(CHECK, not problems, seconds, detail))
 

@@ -2,7 +2,7 @@
 the former addresses.
 
 The host reverts an unproven change by itself (``host/fabric_addresses.py``), so a lost
-connection is back after two minutes at most.
+connection is back after three minutes at most.
 """
 
 from collections.abc import Sequence
