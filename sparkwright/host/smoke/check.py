@@ -79,7 +79,7 @@ def health(
                 return "200"
             # HAProxy would take a server whose socket refuses it out for two more checks.
             observed = f"HTTP {answer.status}" if answer.status != 200 else "its socket is closed"
-        except http.NoAnswer as error:
+        except (http.NoAnswer, FileNotFoundError) as error:
             observed = str(error)
         now = time.monotonic()
         if now > deadline:
