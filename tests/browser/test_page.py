@@ -64,7 +64,7 @@ def test_remedies_speeds_and_memory_are_visible_and_print_shows_every_section(
     with opened() as tab:
         tab.open(file.as_uri())
         shown = tab.wait("document.getElementById('history') && document.body.innerText")
-        order = ("Look: nvidia-smi", "unified", "63.1 tokens/s", "Speed in detail")
+        order = ("Look: run nvidia-smi", "unified", "63.1 tokens/s", "Speed in detail")
         assert [shown.index(text) for text in order] == sorted(map(shown.index, order))
         assert shown.count("held below its clock") == 1
         assert "The newest result of each service" not in shown
