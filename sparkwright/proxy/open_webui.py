@@ -23,12 +23,14 @@ def page_of(
         pools: pools of all hosts. If one of their services refuses tools, pages send none.
         hosts: data of every host of the inventory.
     """
-    address, own = plan.settings.address, hosts[plan.host]
+    address = plan.settings.address
     page = address and address.open_webui
     images = [image for image in plan.page_images if image.name in resolution.images]
     if not (address and page and images):
         return None
-    name = inventory.lan_address(plan.host, own) if address.bind in EVERY_ADDRESS else address.bind
+    name = address.bind
+    if name in EVERY_ADDRESS:
+        name = inventory.lan_address(plan.host, hosts[plan.host])
     place = haproxy.endpoint(name, address.port)
     verified = identity(plan.host, plan.tls, dry=dry)
     services = [service for pool in pools for service in pool.services.values()]

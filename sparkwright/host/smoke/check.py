@@ -74,11 +74,13 @@ def health(
     while True:
         try:
             answer = client.server.get("/health")
-            if answer.status == 200 and _open(request.address):
-                look()
-                return "200"
-            # HAProxy would take a server whose socket refuses it out for two more checks.
-            observed = f"HTTP {answer.status}" if answer.status != 200 else "its socket is closed"
+            observed = f"HTTP {answer.status}"
+            if answer.status == 200:
+                if _open(request.address):
+                    look()
+                    return "200"
+                # HAProxy would take a server whose socket refuses it out for two more checks.
+                observed = "its socket is closed"
         except (http.NoAnswer, FileNotFoundError) as error:
             observed = str(error)
         now = time.monotonic()
