@@ -75,7 +75,7 @@ def devices() -> dict[str, Any]:
     nodes = "nvidia0 nvidiactl nvidia-uvm nvidia-uvm-tools"
     keep = f"cd /dev && stat -c '%n %Hr %Lr' {nodes}".replace("'", '"')
     listed = [line.split() for line in ssh(keep).splitlines()]
-    text("devices.txt", str(listed))
+    text("devices.txt", f"{listed}\n{ssh('systemctl is-active lab-gpu-nodes; ls /dev/nvidia*')}")
     ssh(f"cd /dev && for n in {nodes}; do umount -l $n; rm -f $n; done")
     gone: dict[str, Any] = {"nvidia-smi": ssh("nvidia-smi; echo $?")}
     ssh(f"systemctl restart {UNIT}", seconds=60)

@@ -5,7 +5,7 @@ GPU, driver and versions, and raw texts beside it. Seconds were measured on one 
 
     deploy      from a bare host to answers, then again            200 s
     proxy       streams at the engine's socket, through HAProxy,
-                with 1 and 8 threads, with TLS                     160 s *
+                with 1 and 8 threads, with TLS                     500 s *
     container   the container is killed                             60 s *
     replicas    a roll-out over two hosts and GPUs under load      600 s
     ranks       one model over two hosts and GPUs by NCCL; the
@@ -72,8 +72,8 @@ SMI = {
     "holders": "nvidia-smi --query-compute-apps=process_name,used_gpu_memory --format=csv,noheader",
 }
 #: Streams, rounds, tokens, and the number of alternations between the paths.
-LEVELS = ((256, 2, 128, 2), (64, 3, 128, 2), (8, 4, 128, 2), (1, 40, 2, 2))
-MANY = ((64, 3, 128, 1), (256, 2, 128, 1))
+LEVELS = ((256, 4, 256, 2), (64, 4, 256, 2), (8, 6, 128, 2), (1, 100, 2, 3))
+MANY = LEVELS[:2]
 GATEWAY = "/opt/sparkwright/gateway/haproxy.cfg"
 
 
@@ -120,22 +120,24 @@ def proxy() -> dict[str, Any]:
     """Streams through HAProxy and at the engine's socket, alternately, requested by the host."""
     plain = {"engine": SOCKET, "proxy": f"127.0.0.1:{PORT}"}
     runs = in_turns(plain, LEVELS)
-    threads = ssh(f"grep nbthread {GATEWAY}").split()[-1]
+    text("proxy-runs.json", json.dumps(runs))
     for number in (1, 8):
         ssh(f"sed -i s/nbthread.*/nbthread\\ {number}/ {GATEWAY} && "
             "systemctl reload sparkwright-gateway && sleep 1")  # fmt: skip
-        ways = {f"proxy, {number} threads": plain["proxy"]}
+        ways = {"engine": SOCKET, f"proxy, {number} threads": plain["proxy"]}
         runs += in_turns(ways, MANY)
-    text("gateway.cfg", ssh(f"cat {GATEWAY}"))
     tls = controls.deploy("proxy-tls", tls="own")
-    runs += in_turns({"engine": SOCKET, "TLS": f"https://127.0.0.1:{PORT}"}, MANY)
-    return {"threads": threads, "runs": runs, "deploy": tls}
+    runs += in_turns({"engine": SOCKET, "TLS": f"https://127.0.0.1:{PORT}"}, LEVELS)
+    return {"runs": runs, "deploy": tls}
 
 
 def port() -> dict[str, Any]:
-    """Streams without the proxy: a port that Docker publishes, and the container's own network."""
+    """Streams without the proxy: at the container's own address, and through Docker's port."""
     deployed = controls.deploy("port", {SERVICE: service(proxy=False)})
-    return {"runs": in_turns({"port": f"127.0.0.1:{PORT}"}, LEVELS), "deploy": deployed}
+    address = ssh(f'docker inspect {UNIT} | grep -oE "[0-9.]{{7,}}" | grep ^172 | tail -n 1')
+    text("port.txt", ssh(f"docker inspect {UNIT}; ss -ltn; cat {HOME}/current/compose.yaml"))
+    ways = {"container": f"{address.strip()}:{PORT}", "port": f"{controls.HOST.address}:{PORT}"}
+    return {"runs": in_turns(ways, LEVELS), "deploy": deployed}
 
 
 def boots() -> dict[str, Any]:

@@ -3,9 +3,9 @@
 The program runs on a host, from standard input: `python3 - TARGET STREAMS ROUNDS TOKENS <
 streams.py`, with the key in KEY and the model's name in MODEL. TARGET is the path of a socket, or
 ADDRESS:PORT, or https://ADDRESS:PORT, or several of them with commas, which get requests in turn.
-Each stream asks ROUNDS times, one request after the other, each on a new connection, and counts the
-events that carry a token. Several processes share many streams, so that the client is not the
-bottleneck. The standard library is enough.
+Each stream asks ROUNDS times on its own connection, which stays open as OpenAI's clients keep it,
+and counts the events that carry a token. Several processes share many streams, so that the client
+is not the bottleneck. The standard library is enough.
 """
 
 import asyncio
@@ -18,46 +18,53 @@ import sys
 import time
 from typing import Any
 
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-async def _connection(target: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+
+async def _connection(target: str, context: ssl.SSLContext) -> Connection:
     if target.startswith("/"):
         return await asyncio.open_unix_connection(target)
     address, _, port = target.removeprefix("https://").rpartition(":")
-    context = None
-    if target.startswith("https://"):  # only the cost of TLS matters here
-        context = ssl._create_unverified_context()
-    return await asyncio.open_connection(address, int(port), ssl=context)
+    encrypted = context if target.startswith("https://") else None
+    return await asyncio.open_connection(address, int(port), ssl=encrypted)
 
 
-async def _request(target: str, tokens: int, number: int) -> tuple[float, float, int]:
+async def _request(connection: Connection, tokens: int, number: int) -> tuple[float, float, int]:
     """Seconds to the first token and to the end, and tokens."""
     body = json.dumps({"model": os.environ["MODEL"], "prompt": f"{number} This", "stream": True,
                        "max_tokens": tokens, "ignore_eos": True, "temperature": 0})  # fmt: skip
-    head = (f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    head = (f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
             f"Authorization: Bearer {os.environ['KEY']}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n")  # fmt: skip
-    targets, started = target.split(","), time.perf_counter()
-    reader, writer = await _connection(targets[number % len(targets)])
+    reader, writer = connection
+    started = time.perf_counter()
     writer.write((head + body).encode())
     first, count, status = 0.0, 0, await reader.readline()
     if b" 200 " not in status:
-        raise SystemExit(f"{target}: {status.decode().strip()} {await reader.read(500)!r}")
+        raise SystemExit(f"{status.decode().strip()} {await reader.read(500)!r}")
     async for line in reader:
         if line.startswith(b'data: {"'):
             first = first or time.perf_counter() - started
             count += 1
-    writer.close()
+        elif line == b"0\r\n":  # the last chunk
+            await reader.readline()
+            break
     return first, time.perf_counter() - started, count
 
 
 async def _group(
     target: str, numbers: range, rounds: int, tokens: int, begin: float
 ) -> tuple[float, list[tuple[float, float, int]]]:
-    async def stream(number: int) -> list[tuple[float, float, int]]:
-        return [await _request(target, tokens, number * 1000 + turn) for turn in range(rounds)]
+    context = ssl._create_unverified_context()  # only the cost of TLS matters here
 
-    await asyncio.gather(*(_request(target, 2, number) for number in numbers[:8]))
-    await asyncio.sleep(begin - time.perf_counter())
+    async def stream(number: int) -> list[tuple[float, float, int]]:
+        connections = [await _connection(name, context) for name in target.split(",")]
+        for connection in connections:
+            await _request(connection, 2, number)
+        await asyncio.sleep(begin - time.perf_counter())
+        turns = [(connections[turn % len(connections)], turn) for turn in range(rounds)]
+        return [await _request(way, tokens, number * 1000 + turn) for way, turn in turns]
+
     results = [item for part in await asyncio.gather(*map(stream, numbers)) for item in part]
     return time.perf_counter(), results
 
@@ -69,7 +76,7 @@ def _process(*arguments: Any) -> tuple[float, list[tuple[float, float, int]]]:
 def measure(target: str, streams: int, rounds: int, tokens: int) -> dict[str, object]:
     """Run the streams; the throughput counts all tokens over the whole time."""
     groups = [range(start, min(start + 32, streams)) for start in range(0, streams, 32)]
-    begin = time.perf_counter() + 2  # a common start, after first requests
+    begin = time.perf_counter() + 4  # a common start, after first requests
     with multiprocessing.get_context("fork").Pool(len(groups)) as pool:
         parts = pool.starmap(_process, [(target, part, rounds, tokens, begin) for part in groups])
     seconds = max(end for end, _ in parts) - begin
