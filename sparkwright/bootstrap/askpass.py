@@ -27,14 +27,14 @@ _MESSAGES = Messages(__file__)
 #: Function that returns the answer to a prompt, or None. Its second argument is true for a prompt
 #: of the program itself, false for a prompt of the ssh to a jump host.
 Answer = Callable[[str, bool], str | None]
-#: Seconds for a connection and its command, without the user's time to think.
+#: Time limit of a connection and its command, in seconds; each prompt starts the time anew.
 _SECONDS = 60.0
-#: Bytes of an output, and of a prompt.
+#: Largest size of an output and of a prompt, in bytes.
 _MOST = 64 << 10
-#: Bytes of a folder's path that leave room for the socket's name: macOS allows 103 in a socket's
-#: address.
+#: Longest path of a folder, in bytes: macOS allows 103 bytes in a socket's address, which ends with
+#: the socket's name.
 _LONGEST_PATH = 103 - len("/sparkwright-12345678/s")
-#: An answer begins with a byte; no byte means no answer.
+#: Program in SSH_ASKPASS. An answer begins with one extra byte; an empty reply means no answer.
 _PROGRAM = """import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 s.sendall(b"%d " % os.getppid() + os.fsencode(sys.argv[2])); s.shutdown(socket.SHUT_WR)
 answer = s.makefile("rb").read()
@@ -90,7 +90,7 @@ def run(
 
 @contextmanager
 def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
-    """A socket that only this user can reach, and environment variables that make ssh use it."""
+    """Yield a socket that only this user can reach, and variables that make ssh use the socket."""
     with (
         tempfile.TemporaryDirectory(prefix="sparkwright-", dir=_parent()) as folder,
         socket.socket(socket.AF_UNIX) as listener,
@@ -101,13 +101,13 @@ def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
         program.chmod(0o700)
         listener.bind(address)
         listener.listen()
-        # Before OpenSSH 8.4 ssh asked through a program only with a display.
+        # OpenSSH before 8.4 runs SSH_ASKPASS only if DISPLAY is set.
         variables = {"DISPLAY": os.environ.get("DISPLAY", ":"), "SSH_ASKPASS": str(program)}
         yield listener, {**os.environ, **variables, "SSH_ASKPASS_REQUIRE": "force"}
 
 
 def _parent() -> str:
-    """A folder where this user can run programs; any candidate may be mounted noexec."""
+    """Return a folder in which this user can run programs: a folder may be mounted noexec."""
     cache = str(caches.of_user(""))
     folders = [tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR"), cache]
     for folder in filter(None, folders):

@@ -1,5 +1,5 @@
-"""Type of a box, by /etc/os-release, the files of DGX OS, architecture and GPU; and findings of
-bootstrap, with texts from findings.yaml.
+"""Determine a box's type from /etc/os-release, the files of DGX OS, architecture and GPU; build
+bootstrap's findings from the texts in findings.yaml.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _texts = cache(partial(beside, __file__, "findings.yaml"))
 
 
 class Kind(StrEnum):
-    """DGX OS; Ubuntu on a GB10 without DGX OS; Ubuntu; Debian."""
+    """Type of a box; GB10 is Ubuntu on a GB10 without DGX OS."""
 
     DGX = "DGX OS"
     GB10 = "Ubuntu on a GB10"

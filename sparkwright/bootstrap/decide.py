@@ -1,6 +1,7 @@
 """Decide which bootstrap steps a host still needs, and why a step is not possible.
 
-Each step is judged against the host's state: its remaining work, or its obstacle.
+Each step is compared with the host's state; the result is the step's remaining work, or an
+obstacle.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +25,13 @@ from sparkwright.host.bootstrap.prepare import Undo
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.plan.plan import HostPlan
 
-#: Steps that only write files, and have an effect on a GB10 only.
+#: Steps that write files, and only on a GB10.
 _OF_GB10 = ("clocks", "watchdog")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Every step, judged against the host's state.
+    """Comparison of every step with the host's state.
 
     Attributes:
         addresses: the host's LAN addresses, as numbers.
@@ -42,7 +43,7 @@ class Judged:
     addresses: tuple[str, ...]
 
     def of(self, name: str) -> Iterator[StepPlan | Finding]:
-        """The remaining step, or its obstacle; empty if the step is done."""
+        """Yield the remaining step, or an obstacle; nothing if the step is done."""
         judge: Callable[[], Iterator[StepPlan | Finding]] | None
         if judge := getattr(self, f"_{name.replace('-', '_')}", None):
             yield from judge()
@@ -116,7 +117,7 @@ class Judged:
         if obstacle := driver_obstacle(self.box, self.state):
             yield obstacle
         elif step := self._installing("driver"):
-            would = (*step.would, "reboot, where asked for (--reboot)")
+            would = (*step.would, "reboot, if requested (--reboot)")
             apart = (
                 f"the driver stays ({', '.join(step.packages)}): the host has no GPU without it. "
                 "sudo apt purge removes the driver"
@@ -178,7 +179,7 @@ class Judged:
                       restarts=enables if paths else (), undo=undo)  # fmt: skip
 
 
-#: Findings of preflight that a step fixes.
+#: Step -> ids of the preflight findings that the step fixes.
 CURES: dict[str, frozenset[str]] = {
     "docker": frozenset({"docker", "docker-compose"}),
     "nvidia-container-toolkit": frozenset({"nvidia-container-toolkit"}),
@@ -189,7 +190,7 @@ CURES: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Decision:
-    """Bootstrap steps to do on a host.
+    """Bootstrap steps that a host still needs.
 
     Attributes:
         steps: steps in their order; empty if nothing is left to do.
@@ -203,13 +204,13 @@ class Decision:
 
     @property
     def cures(self) -> frozenset[str]:
-        """Findings of preflight that these steps fix."""
+        """Ids of the preflight findings that these steps fix."""
         names = [*(step.name for step in self.steps), *(["driver"] if self.reboot else [])]
         return frozenset[str]().union(*(CURES.get(name, frozenset()) for name in names))
 
 
 def request_of(settings: HostSettings) -> BootstrapRequest:
-    """Files and packages to inspect on a host of any type of machine."""
+    """Return the request for a host's state, with files and packages of every type of machine."""
     names = ["docker.io", "docker-ce"]
     for step in get_args(Packaged):
         source = settings.bootstrap_sources.get(step)

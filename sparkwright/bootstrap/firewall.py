@@ -19,7 +19,7 @@ class Opening:
 
 
 def ports_of(plan: HostPlan) -> tuple[int, ...]:
-    """TCP ports that other machines reach: services, the address of all models, peers."""
+    """Return the TCP ports that clients and peers reach, including the address of all models."""
     client_ports = [service.port for service in plan.services if not is_loopback(service.bind)]
     if address := plan.settings.address:
         client_ports += [address.port, *([address.open_webui.port] if address.open_webui else [])]
@@ -28,7 +28,7 @@ def ports_of(plan: HostPlan) -> tuple[int, ...]:
 
 
 def network_of(state: BootstrapState, addresses: Sequence[str]) -> str | None:
-    """The network from which other machines reach the host's addresses; None if unknown."""
+    """Return the network from which other machines reach the host; None if unknown."""
     own = {ip_address(address) for address in addresses}
     for network in state.networks:
         try:
@@ -47,7 +47,7 @@ def openings(firewall: Firewall, network: str, ports: Sequence[int]) -> list[Ope
 
 
 def _ufw(rules: Sequence[str], network: str, port: int) -> Opening | None:
-    # ### tuple ### allow tcp 8000 0.0.0.0/0 any 192.168.1.0/24 in
+    # An example of a rule: ### tuple ### allow tcp 8000 0.0.0.0/0 any 192.168.1.0/24 in
     for rule in rules:
         parts = rule.split()
         if parts[3:6] == ["allow", "tcp", str(port)] and parts[8:9] == [network]:

@@ -26,7 +26,7 @@ TRIES = 3
 _ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
 #: A password prompt of PAM. A prompt for a second factor does not match, and gets no answer.
 _PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
-#: ssh shows no banner and keeps no master connection: pyinfra logs in by itself, with a key.
+#: Options without a banner and a master connection: pyinfra logs in by itself, with a key.
 _ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
           "ControlMaster": "no", "ControlPath": "none", "PermitLocalCommand": "no",
           "NumberOfPasswordPrompts": str(TRIES)}  # fmt: skip
@@ -138,8 +138,8 @@ class Login:
         return code, out
 
     def _open_jump(self) -> None:
-        """Ensure that a key opens the last jump host, too: a deploy logs in to the jump host
-        only by keys.
+        """Ensure that a key opens the last jump host, too: a deploy logs in to the jump host with a
+        key only.
         """
         before, _, last = self.settings.get("proxyjump", ["none"])[0].rpartition(",")
         # ssh itself reports jump hosts that lead to each other.
@@ -156,7 +156,7 @@ class Login:
         self.made_key = jump.made_key
 
     def _unreached(self, err: str, message: str = "not-reached") -> UserError:
-        """The error of a connection that ssh ended."""
+        """Return the error of a connection that ssh ended."""
         if self._refused:
             return self._refusal("host-key-refused" if self.ask else "host-key-unknown")
         if "REMOTE HOST IDENTIFICATION HAS CHANGED" in err:
@@ -211,7 +211,7 @@ class Login:
         return self.ask(f"{prefix}Password of {self.user} on {self.name}{purpose}: ", False)
 
     def _answer(self, prompt: str, own: bool) -> str | None:
-        """The answer to a prompt of ssh; None after a refusal.
+        """Return the answer to a prompt of ssh; None after a refusal.
 
         Args:
             own: whether the prompt comes from the ssh to this host. A prompt from ssh to a jump

@@ -32,13 +32,13 @@ class Box:
 
 
 def boxes(names: Iterable[str]) -> list[Box]:
-    """Ask boxes for their GPU, side by side."""
+    """Query the GPUs of several boxes in parallel."""
     with ThreadPoolExecutor(max_workers=16) as pool:
         return list(pool.map(box, names))
 
 
 def box(name: str, data: Mapping[str, Any] | None = None) -> Box:
-    """Ask a box for its GPU.
+    """Query the GPU of a box.
 
     Args:
         data: data of the host, as an inventory has it.
@@ -52,8 +52,8 @@ def box(name: str, data: Mapping[str, Any] | None = None) -> Box:
 
 
 def kind(gpu: Gpu) -> str | None:
-    """Name of the GPU for `init`, by compute capability and memory; cards report slightly less
-    memory than their names promise.
+    """Return the GPU's name for `init`, by compute capability and memory; cards report slightly
+    less memory than their names promise.
     """
     family = FAMILIES.get(gpu.compute_cap or "")
     if family is None:

@@ -1,4 +1,4 @@
-"""Signing keys of apt repositories: read, checked by fingerprint, and written as apt reads them.
+"""Read signing keys of apt repositories, check their fingerprints, and write them in apt's format.
 
 This module reads only the part of OpenPGP (RFC 4880) that a public key needs: packets of five tags
 with definite lengths, fingerprints of version 4. The programs that apt runs (gpgv, sqv) accept
@@ -31,8 +31,8 @@ _SIGNATURE, _PUBLIC_KEY, _SUBKEY = 2, 6, 14
 #: Accepted packets: the packets above, a user ID and a user attribute; not a secret key (5), which
 #: apt's programs would accept as well.
 _TAGS = (_SIGNATURE, _PUBLIC_KEY, 13, _SUBKEY, 17)
-#: Bytes of a file and of a packet. The largest of vendors' files has 30 KB; a fingerprint's input
-#: has two bytes for the length of its key.
+#: Largest size of a file and of a packet, in bytes. The largest file of a vendor has 30 KB; a
+#: fingerprint's input has two bytes for the length of its key.
 _MOST, _LARGEST = 1 << 20, 0xFFFF
 _SECONDS = 30
 
@@ -51,7 +51,7 @@ def key_text(repository: Repository) -> str:
     except (ValueError, subprocess.TimeoutExpired) as error:
         raise _MESSAGES.refusal("no-key", where, file=repository.key, reason=error) from None
     wanted = (repository.fingerprint or "").upper()
-    # One key only: apt would trust packages that any of several keys has signed.
+    # Accept only one key: apt trusts packages that any key in the file has signed.
     if wanted and result != [wanted]:
         facts = {"file": repository.key, "name": repository.name, "wanted": wanted}
         raise _MESSAGES.refusal("another-key", where, keys=", ".join(result), **facts)
@@ -69,7 +69,7 @@ def binary(data: bytes) -> bytes:
 
 
 def armoured(packets: bytes) -> str:
-    """Text that apt reads from a file ``.asc``; gpg requires the checksum at its end."""
+    """Return the text of a file ``.asc`` for apt; gpg requires the checksum at the text's end."""
     text = base64.b64encode(packets).decode()
     lines = [text[at : at + 64] for at in range(0, len(text), 64)]
     begin, end = (f"-----{word} PGP PUBLIC KEY BLOCK-----" for word in ("BEGIN", "END"))

@@ -58,7 +58,7 @@ def every_package(step: str) -> list[str]:
 
 
 def packages_of(step: str, box: Box, source: PackageSource | None) -> Packages:
-    """A step's packages on a type of machine; without names if the step needs no package there.
+    """Return a step's packages on a type of machine; ``names`` is empty if the step needs none.
 
     Args:
         source: the user's own source, which takes precedence.

@@ -56,17 +56,17 @@ class StepPlan:
 def sudoers_file(user: str) -> tuple[str, str]:
     """Path and text of the file that lets a user become root without a password.
 
-    sudo passes over names with a dot. docs/install.md names the same file for one user's hosts.
+    sudo ignores a file with a dot in its name. docs/install.md shows how to write the rule by hand.
     """
     name = "".join(item if item.isalnum() or item in "-_" else "_" for item in user)
     return f"/etc/sudoers.d/sparkwright-{name}", f"{escaped(user)} ALL=(ALL) NOPASSWD: ALL\n"
 
 
 def escaped(user: str) -> str:
-    """A user's name for sudoers: a backslash escapes every other character."""
+    """Return a user's name for sudoers, with a backslash before each special character."""
     return "".join(item if item.isalnum() or item in "-_." else f"\\{item}" for item in user)
 
 
 def sums(files: Mapping[str, str]) -> dict[str, str]:
-    """sha256 by path."""
+    """Return the sha256 of each text, by path."""
     return {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()}

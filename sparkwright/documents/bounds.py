@@ -8,13 +8,13 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: Bytes of a file; users' largest files are locks, with a line for each file of a model.
+#: Largest size of a file, in bytes; the largest files of users are lock files.
 LARGEST = 8 * 1024**2
-#: Levels of nested lists and mappings.
+#: Largest depth of nested lists and mappings.
 DEEPEST = 40
-#: Values of a document; a value repeated by an alias counts each time.
+#: Largest number of values in a document; a value that an alias repeats counts each time.
 MOST = 200_000
-#: Characters of one text.
+#: Largest number of characters of a text.
 LONGEST = 1_000_000
 _INTEGER = 2**63
 
@@ -33,7 +33,7 @@ class Unusable(Exception):
         self.fault, self.remedy, self.line = problem, remedy, line
 
     def place(self, file: str) -> str:
-        """The file, and the line if known."""
+        """Return the file, and the line if known."""
         return f"{file}: line {self.line}" if self.line else file
 
 
@@ -52,7 +52,7 @@ def bounded(value: Any, most: int = MOST) -> None:
             if inner := _inner(item):
                 if len(waiting) > DEEPEST:
                     problem = f"more than {DEEPEST} nested lists and mappings"
-                    raise Unusable(problem, "write it flatter")
+                    raise Unusable(problem, "use fewer nested levels")
                 waiting.append(inner)
                 break
         else:

@@ -1,4 +1,4 @@
-"""Caches of a site: runs that can change something write them; other runs only read them."""
+"""Caches of a site: only runs that can change something write the caches; other runs read them."""
 
 import os
 from pathlib import Path
@@ -10,8 +10,8 @@ WRITTEN = Event()
 
 
 def of_user(name: str) -> Path:
-    """A user's folder for all sites: compiled templates and git's settings are code, and a site may
-    be another user's checkout.
+    """Return a user's folder for all sites: compiled templates and git's settings are code, and a
+    site may be another user's checkout.
     """
     root = os.environ.get("XDG_CACHE_HOME") or f"{os.environ.get('HOME', '')}/.cache"
     return Path(root, "sparkwright", name)

@@ -12,7 +12,7 @@ from sparkwright.findings.validation import problems_of
 
 
 def valid(kind: Any, data: Any, where: str, problems: list[Finding]) -> Any:
-    """The data as a value of this type; otherwise None, and the mistake is added to problems."""
+    """Return the data as a value of this type; add a mistake to ``problems`` and return None."""
     try:
         return TypeAdapter(kind).validate_python(data)
     except ValidationError as error:
@@ -21,9 +21,9 @@ def valid(kind: Any, data: Any, where: str, problems: list[Finding]) -> Any:
 
 
 def read(kind: Any, path: Path, remedy: str, problems: list[Finding], **further: Any) -> Any:
-    """The JSON object of a file as a value of this type; None as for ``valid``.
+    """Read the JSON object of a file as a value of this type; mistakes as in ``valid``.
 
-    This reader is stricter than Python's: every accepted value can be written into a page.
+    This reader is stricter than Python's json: every accepted value can be written into a page.
 
     Args:
         remedy: remedy for data that is not a JSON object.
@@ -35,7 +35,7 @@ def read(kind: Any, path: Path, remedy: str, problems: list[Finding], **further:
             return valid(kind, data | further, str(path), problems)
         problem = mistake(str(path), "not a JSON object", remedy)
     except OSError as error:
-        problem = mistake(str(path), f"can't be read: {error.strerror}", "fix its rights")
+        problem = mistake(str(path), f"can't be read: {error.strerror}", "fix the permissions")
     except ValueError as error:
         problem = mistake(str(path), f"not valid JSON: {error}", remedy)
     problems.append(problem)

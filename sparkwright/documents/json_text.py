@@ -15,18 +15,18 @@ def load(text: str | bytes, most: int = MOST) -> Any:
     # Count values before parsing: an empty list takes 2 bytes of text, but 64 bytes of memory.
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if sum(map(raw.count, (b"[", b"{", b","))) > most:
-        raise Unusable(f"more than {most} values", "write less")
+        raise Unusable(f"more than {most} values", "use fewer values")
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         problem = f"not valid JSON: {error.msg}"
-        raise Unusable(problem, "fix it there", error.lineno) from None
+        raise Unusable(problem, "fix that line", error.lineno) from None
     except UnicodeDecodeError:
         raise Unusable("not valid JSON: it is not UTF-8", "save the file in UTF-8") from None
     except ValueError:
         raise Unusable("a number with too many digits", "write a smaller number") from None
     except RecursionError:
-        raise Unusable("nested too deep", "write it flatter") from None
+        raise Unusable("nested too deep", "use fewer nested levels") from None
     bounded(data, most)
     return data
 

@@ -14,10 +14,10 @@ _DATE = "\0date"
 
 
 class ParsedFiles:
-    """Values of YAML files, by path: parsed again if a file has changed.
+    """Values of YAML files, by path; a file is parsed again if it has changed.
 
-    The values are kept in JSON, except values that JSON would change: a numeric key is a mistake in
-    each run, not only in the first.
+    The cache holds values in JSON, except values that JSON would change: without this exception a
+    numeric key would be a mistake in the first run only.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class ParsedFiles:
             self._kept = {}
 
     def load(self, path: Path) -> Any:
-        """The value of a file.
+        """Return the value of a file.
 
         Raises:
             Unusable: the file can't be read, or is not YAML within the bounds.
@@ -51,7 +51,9 @@ class ParsedFiles:
 
 
 def _text(value: Any) -> str:
-    """JSON of a value, with its own form for dates. Raises TypeError for other types."""
+    """Return the JSON text of a value, with a special form for dates. Raises TypeError for other
+    types.
+    """
 
     def date(item: Any) -> dict[str, str]:
         if type(item) is not dt.date:
@@ -62,7 +64,7 @@ def _text(value: Any) -> str:
 
 
 def _stays(value: Any) -> bool:
-    """Whether JSON returns the same data."""
+    """Return whether a value is the same after its conversion to JSON and back."""
     try:
         return bool(_value(_text(value)) == value)
     except (TypeError, ValueError):
@@ -77,7 +79,7 @@ def _value(text: str | bytes) -> Any:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Path and change time of a file: only root can set the change time back."""
+    """Return identity, size and times of a file; only root can set the change time back."""
     try:
         stat = path.stat()
     except OSError:

@@ -10,7 +10,7 @@ from sparkwright.findings.user_error import refusal
 
 
 def read(path: Path, largest: int = LARGEST) -> str:
-    """The text of a regular file in UTF-8, without a byte order mark.
+    """Return the text of a regular file in UTF-8, without a byte order mark.
 
     Raises:
         Unusable: the path is not a regular file, too large, or can't be read.
@@ -25,11 +25,11 @@ def read(path: Path, largest: int = LARGEST) -> str:
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
-    """The bytes of a regular file. Raises Unusable, as ``read``."""
+    """Return the bytes of a regular file. Raises Unusable, as ``read`` does."""
     try:
         # Check the kind first: opening a pipe waits for its writer.
         if not stat.S_ISREG(path.stat().st_mode):
-            kind = "a directory" if path.is_dir() else "no regular file"
+            kind = "a directory" if path.is_dir() else "not a regular file"
             raise Unusable(f"this is {kind}", "name a file")
         with path.open("rb") as file:
             data = file.read(largest + 1)
@@ -42,8 +42,8 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
-    """Make a directory and its parents. A site's ``.sparkwright``, which holds keys, is readable by
-    its owner alone, for any umask and creator.
+    """Make a directory and its parents. A site's ``.sparkwright`` holds keys, so only its owner can
+    read it, whatever the umask.
 
     Raises:
         UserError: ``.sparkwright`` belongs to another user.
@@ -53,14 +53,14 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
         try:
             state.chmod(0o700)
         except PermissionError:
-            remedy = f"sudo chown -R $USER {state}, or run the command as the file's owner"
-            raise refusal(str(state), "the file belongs to another user", remedy) from None
+            remedy = f"sudo chown -R $USER {state}, or run the command as the directory's owner"
+            raise refusal(str(state), "the directory belongs to another user", remedy) from None
     path.mkdir(mode, parents=True, exist_ok=True)
 
 
 def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Write a file atomically, even at a power cut, and never readable by more users than ``mode``
-    allows. A link at the file's path is replaced, not followed.
+    """Write a file atomically, even if the power fails; no user without access by ``mode`` can ever
+    read it. A link at the file's path is replaced, not followed.
     """
     make_folder(path.parent, 0o777 if mode & 0o077 else 0o700)
     # Two commands of a site may write the same file at once.

@@ -8,8 +8,8 @@ import yaml
 from sparkwright.documents.bounds import DEEPEST, MOST, Unusable, bounded
 
 _BASE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Levels that libyaml parses without a segmentation fault, since it recurses. PyYAML's Python
-#: parser raises an exception much earlier.
+#: Number of levels that libyaml, a recursive parser, reads without a segmentation fault. PyYAML's
+#: Python parser raises an exception much earlier.
 _BUILT = 1000 if hasattr(yaml, "CSafeLoader") else 200
 
 
@@ -38,8 +38,8 @@ def load(text: str, most: int = MOST) -> Any:
 
 
 def _simple(text: str, most: int) -> bool:
-    """Return whether the text has no alias, and few lines and levels. A level of a block takes a
-    column, where a list may start as well; a level of a flow collection takes a bracket.
+    """Return whether the text has no alias, and few lines and levels. A block level needs a column,
+    and a list may start in the column of its parent; a level of a flow collection needs a bracket.
     """
     lines = text.splitlines()
     levels = text.count("[") + text.count("{") + 2 * max(map(len, lines), default=0)
@@ -47,7 +47,7 @@ def _simple(text: str, most: int) -> bool:
 
 
 def _within_bounds(text: str, most: int) -> None:
-    """Count levels and values; an alias counts as much as its anchor."""
+    """Check the number of levels and values; an alias counts as many values as its anchor."""
     sizes: dict[str, int] = {}
     open_: list[tuple[str | None, int]] = []
     count = 0
@@ -56,7 +56,7 @@ def _within_bounds(text: str, most: int) -> None:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in (name for name, _ in open_):
                 problem = f"the alias *{event.anchor} refers to itself"
-                raise Unusable(problem, "write it out", line)
+                raise Unusable(problem, "write the value instead of the alias", line)
             count += sizes.get(event.anchor or "", 1)
         elif isinstance(event, yaml.CollectionStartEvent):
             open_.append((event.anchor, count))
@@ -69,13 +69,13 @@ def _within_bounds(text: str, most: int) -> None:
             count += 1
         if len(open_) > DEEPEST:
             problem = f"more than {DEEPEST} nested lists and mappings"
-            raise Unusable(problem, "write it flatter", line)
+            raise Unusable(problem, "use fewer nested levels", line)
         if count > most:
-            raise Unusable(f"more than {most} values, aliases written out", "write less", line)
+            raise Unusable(f"more than {most} values, aliases expanded", "use fewer values", line)
 
 
 class _Loader(_BASE):  # type: ignore[misc, valid-type]
-    """Names the line of every invalid value and every duplicate key."""
+    """Loader that names the line of every invalid value and every duplicate key."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:

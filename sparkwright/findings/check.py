@@ -1,9 +1,9 @@
-"""Checks: known faults, each with its texts and a judgement over typed facts.
+"""Checks of known faults: each check has texts, and a judgement of typed facts.
 
 Rules, preflight, doctor and the fabric are tables of checks. The texts are in YAML files, by id:
 severity, reason, remedy, source, and observed and expected state, with placeholders in braces. A
-judgement compares, and yields symptoms with the values; or it is a pattern of a log line in the
-YAML file.
+judgement is a function that compares facts and yields symptoms with values for the placeholders.
+Instead of a judgement, a check may have a pattern of a log line in the YAML file.
 """
 
 import re
@@ -84,7 +84,7 @@ class Check:
     cases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def finding(self, symptom: Symptom) -> Finding:
-        """The finding of a symptom."""
+        """Return the finding of a symptom."""
         texts = {**vars(self), **self.cases.get(symptom.case, {})}
 
         def text(name: str) -> str:
@@ -102,7 +102,7 @@ class Check:
 
 
 def shown(text: str) -> str:
-    """Write a text's placeholders by their names: ``{rail.name}`` as RAIL."""
+    """Replace a text's placeholders by their names: ``{rail.name}`` becomes RAIL."""
     plain = re.sub(r"\{(\w+)[^{}]*\}", lambda match: match[1].upper(), text)
     return plain.replace("{{", "{").replace("}}", "}")
 
@@ -141,7 +141,7 @@ def each(
 
 
 def load(path: Path) -> dict[str, Check]:
-    """The texts of a YAML file, by id."""
+    """Return the checks of a YAML file, by id."""
     entries: dict[str, dict[str, Any]] = read(path)
     return {
         id_: Check(id_, Severity(entry.pop("severity", "error")), **entry)
@@ -155,7 +155,7 @@ class Checks(Generic[Facts]):
     def __init__(
         self, texts: Sequence[Path], sources: Sequence[ModuleType | Judgement[Facts]]
     ) -> None:
-        """Collect a module's judgements in their order, for texts of YAML files."""
+        """Collect the judgements of ``sources`` in their order; ``texts`` are YAML files."""
         self.judgements: list[Judgement[Facts]] = [
             value
             for source in sources
@@ -171,12 +171,12 @@ class Checks(Generic[Facts]):
 
     @property
     def ids(self) -> list[str]:
-        """The id of every check that a judgement finds."""
+        """Ids of the checks that the judgements find."""
         return [id_ for judgement in self.judgements for id_ in judgement.ids]
 
     def judged(self, facts: Facts) -> Iterator[tuple[str, Finding]]:
-        """Every finding with the first id of its judgement; silencing this id silences the
-        finding too.
+        """Yield every finding with the first id of its judgement; a rule that silences this id
+        silences the finding, too.
         """
         for judgement in self.judgements:
             for symptom in judgement.function(facts):
@@ -184,10 +184,10 @@ class Checks(Generic[Facts]):
                 yield first, (self.texts.get(symptom.check) or self.texts[first]).finding(symptom)
 
     def findings(self, facts: Facts) -> list[Finding]:
-        """Every finding once, errors first."""
+        """Return every finding once, errors first."""
         return errors_first(dict.fromkeys(finding for _, finding in self.judged(facts)))
 
     def report(self, symptoms: Iterable[Symptom]) -> list[Finding]:
-        """Findings of symptoms that name their checks, once each and errors first."""
+        """Return the findings of symptoms that name their checks: each once, errors first."""
         findings = (self.texts[symptom.check].finding(symptom) for symptom in symptoms)
         return errors_first(dict.fromkeys(findings))

@@ -16,7 +16,7 @@ TEXTS = ("observed", "expected", "reason", "remedy", "source")
 
 
 class Severity(StrEnum):
-    """ERROR stops a run, or refuses a host; WARNING is reported and passed."""
+    """Severity of a finding: ERROR stops a run or refuses a host; WARNING is only reported."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Subject:
-    """Subject of a finding, as far as it concerns one host, service, file or key."""
+    """Subject of a finding: the host, service, file and key that the finding concerns."""
 
     host: str | None = None
     service: str | None = None
@@ -47,7 +47,7 @@ class Finding:
 
     Attributes:
         id: the check's stable name, e.g. ``nvidia-driver``.
-        observed: the observed state, in the host's own words if possible.
+        observed: the observed state, as the host reports it if possible.
         expected: the required state.
         reason: why the fault matters, for a reader who does not know the cards.
         remedy: the next step, as a command if possible.
@@ -86,5 +86,5 @@ def errors(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def errors_first(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings with errors before warnings, otherwise in their order."""
+    """Sort findings: errors before warnings, otherwise in their order."""
     return sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)

@@ -1,4 +1,4 @@
-"""Findings as text and as JSON. Equal findings of several hosts are merged, with all hosts."""
+"""Render findings as text and JSON. Equal findings of several hosts are merged into one finding."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -14,7 +14,7 @@ Paint = Callable[[str], str]
 
 
 def paint(level: str) -> str:
-    """A finding's level in its colour, for a terminal."""
+    """Return a finding's level in its colour, for a terminal."""
     return click.style(level, fg={"error": "red", "warning": "yellow"}.get(level, "cyan"))
 
 
@@ -54,7 +54,7 @@ def _lines(finding: Finding, hosts: str, paint: Paint) -> list[str]:
 
 
 def headline(findings: Iterable[Finding]) -> str:
-    """The most severe finding in one line, and the number of others: errors come first."""
+    """Return the first finding in one line, with the number of others; callers put errors first."""
     (first, hosts), *others = together(findings).items()
     more = f"; and {count(len(others), 'finding')} more" if others else ""
     where = ", ".join(hosts) if len(hosts) <= 3 else f"{len(hosts)} hosts"
@@ -63,16 +63,16 @@ def headline(findings: Iterable[Finding]) -> str:
 
 
 def counts(findings: Iterable[Finding]) -> str:
-    """``1 error, 2 warnings``, without silenced findings."""
+    """Count findings by severity, without silenced findings: ``1 error, 2 warnings``."""
     each = [finding.level for finding in findings]
     return ", ".join(count(each.count(level), level) for level in Severity)
 
 
 def count(number: int, noun: str) -> str:
-    """``1 host``, ``2 hosts``."""
+    """Return a number with its noun: ``1 host``, ``2 hosts``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def data(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Findings as JSON objects, always with the same keys."""
+    """Return the findings as JSON objects, which all have the same keys."""
     return [asdict(finding) for finding in findings]

@@ -14,7 +14,7 @@ from sparkwright.text.shipped_yaml import beside
 def mistake(
     where: str, problem: str, remedy: str, host: str | None = None, *, reason: str = ""
 ) -> Finding:
-    """A mistake in the user's input.
+    """Return the finding of a mistake in the user's input.
 
     Args:
         where: file and key, e.g. ``group_data/sparks.py: services.qwen36.port``.
@@ -51,44 +51,45 @@ Fault = tuple[str, str, str]
 
 
 def mistakes(where: str, faults: Iterable[Fault], host: str | None = None) -> Iterator[Finding]:
-    """Mistakes in keys below a setting."""
+    """Yield the findings of mistakes in keys below a setting."""
     for key, problem, remedy in faults:
         yield mistake(f"{where}.{key}", problem, remedy, host)
 
 
 def refusal(where: str, problem: str, remedy: str, host: str | None = None) -> UserError:
-    """The error of a single mistake; see ``mistake``."""
+    """Return the error of a single mistake; see ``mistake``."""
     return UserError([mistake(where, problem, remedy, host)])
 
 
 class Messages:
     """Texts of mistakes, from a YAML file beside a module: id -> ``observed``, ``remedy`` and
-    perhaps ``reason``; in ``observed`` and ``remedy``, ``{NAME}`` stands for a fact."""
+    optionally ``reason``; in ``observed`` and ``remedy``, ``{NAME}`` stands for a fact.
+    """
 
     def __init__(self, module: str, file: str = "messages.yaml") -> None:
         self._texts = cache(partial(beside, module, file))
 
     def fault(self, message: str, key: str, /, **facts: Any) -> Fault:
-        """A fault in a key below a setting."""
+        """Return a fault in a key below a setting."""
         text = self._texts()[message]
         return key, text["observed"].format_map(facts), text["remedy"].format_map(facts)
 
     def mistake(
         self, message: str, where: str, host: str | None = None, /, **facts: Any
     ) -> Finding:
-        """A mistake with a text of the table; see ``mistake``."""
+        """Return the finding of a mistake with a text of the table; see ``mistake``."""
         reason = self._texts()[message].get("reason", "")
         return mistake(*self.fault(message, where, **facts), host, reason=reason)
 
     def refusal(
         self, message: str, where: str, host: str | None = None, /, **facts: Any
     ) -> UserError:
-        """The error of a single mistake."""
+        """Return the error of a single mistake."""
         return UserError([self.mistake(message, where, host, **facts)])
 
 
 class Problems(list[Finding]):
-    """Collected findings, to be raised together."""
+    """Collected findings, which ``stop`` raises together."""
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -105,7 +106,9 @@ class Problems(list[Finding]):
 
 
 def suggest(misspelt: str, names: Sequence[str], cutoff: float = 0.6) -> str:
-    """A remedy for a misspelt word: the nearest valid word, or all valid words if none is near."""
+    """Return a remedy for a misspelt word: the nearest valid word, or all valid words if none is
+    near.
+    """
     near = get_close_matches(misspelt, names, n=1, cutoff=cutoff)
     if near:
         return f"did you mean {near[0]!r}?"

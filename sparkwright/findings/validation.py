@@ -1,4 +1,4 @@
-"""Pydantic's errors as problems that name the key, the value and the remedy."""
+"""Convert pydantic's errors into findings that name the key, the value and the remedy."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,11 +10,11 @@ from sparkwright.findings.user_error import mistake, suggest
 from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.values import short
 
-#: Kind of an error whose value is hidden in messages: it may be a secret.
+#: Kind of an error whose value may be a secret; messages hide the value.
 HIDDEN = "hidden_value"
 #: Kind of pydantic's error -> remedy.
 _REMEDIES: dict[str, Any] = beside(__file__, "validation.yaml")
-#: A text's pattern -> the required text.
+#: Pattern of a setting's text -> description of the required text.
 _PATTERNS: dict[str, str] = _REMEDIES.pop("patterns")
 
 
@@ -27,13 +27,13 @@ def problems_of(
     allowed: Callable[[tuple[str, ...]], str] | None = None,
     places: Mapping[int, str] | None = None,
 ) -> Iterator[Finding]:
-    """Findings of a pydantic error, one for each problem in it.
+    """Yield the findings of a pydantic error, one for each problem.
 
     Args:
         where: file (and host), put before each key.
         keys: the keys allowed at each depth (1 is the top), for spelling remedies.
         tagged: whether the location starts with the branch of a tagged union.
-        allowed: values that may be written for a missing key.
+        allowed: function that returns the allowed values of a missing key.
         places: depth -> remedy for a key that belongs to this depth, but is at another depth.
     """
     seen: set[str] = set()
@@ -76,7 +76,7 @@ def problems_of(
 
 
 def _without_secrets(value: Any) -> Any:
-    """A value without its parts below ``secrets``."""
+    """Return a value without its parts below ``secrets``."""
     if isinstance(value, dict):
         return {
             key: "(hidden)" if key == "secrets" else _without_secrets(item)
@@ -86,7 +86,9 @@ def _without_secrets(value: Any) -> Any:
 
 
 def _is_branch(part: Any) -> bool:
-    """Whether a part of a location is the branch of an untagged union instead of the user's key."""
+    """Return whether a part of a location is the branch of an untagged union instead of the user's
+    key.
+    """
     return isinstance(part, str) and (
         part in ("bool", "int", "float", "str")
         or part.startswith(("[", "list[", "dict[", "function-", "constrained-"))

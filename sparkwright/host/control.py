@@ -27,7 +27,7 @@ class ControlRequest:
         services: names; names of other hosts' services are ignored; None for all services.
         now: whether to cut running requests off, and to end a switch that is under way.
         keep: whether stopped services stay stopped through boots.
-        wait: whether started services must answer.
+        wait: whether to wait until started services answer.
         boot_lines: same as in a switch's request.
     """
 
@@ -64,10 +64,10 @@ def progress(services_root: str) -> Path:
 
 SWITCH = "sparkwright-switch.service"
 _SWITCHING = (
-    "a switch to another release is under way and would start it again: wait for its end, or end "
-    "it too (--now)"
+    "a switch to another release is under way and would start the service: wait for its end, or "
+    "end the switch, too (--now)"
 )
-_SLEEPS = "{0}: it sleeps while {1} runs: sparkwright activate {0} exchanges them"
+_SLEEPS = "{0} sleeps while {1} runs: sparkwright activate {0} exchanges them"
 
 
 class Control:
@@ -95,7 +95,7 @@ class Control:
             self._note("proving")
 
     def stop(self) -> None:
-        """Drain and stop the services, including failed ones that systemd would restart in some
+        """Drain and stop the services, including failed services that systemd would restart in some
         seconds.
         """
         if not self._request.now:
@@ -113,7 +113,7 @@ class Control:
                 self.done[name] = "stopped"
 
     def keep_stopped(self) -> None:
-        """Record who stopped the services, and keep a boot from starting them if requested."""
+        """Record who stopped the services, and disable their start at boot if requested."""
         request = self._request
         for name in self.done:
             if request.keep:

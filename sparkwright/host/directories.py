@@ -11,7 +11,7 @@ class Directory:
 
     Attributes:
         mode: permission bits, e.g. 0o755.
-        uid: id of its owner and of its group.
+        uid: id of the owner and of the group.
     """
 
     path: str
@@ -27,7 +27,7 @@ def main(request: tuple[Directory, ...]) -> None:
         path = Path(item.path)
         if path.is_symlink() and not path.exists():
             raise SystemExit(
-                f"{item.path} is a link that leads nowhere: remove it or repair its target"
+                f"{item.path} is a dangling link: remove the link or repair its target"
             )
         if path.exists() and not path.is_dir():
             raise SystemExit(f"{item.path} is not a directory: move it away")

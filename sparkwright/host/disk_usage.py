@@ -42,8 +42,8 @@ class Item:
         kind: model, image, image parts, unfinished, runtime or release.
         size: bytes on the disk.
         frees: bytes that its removal frees.
-        used_by: names of releases that need it, and ``the plan`` or ``perhaps the plan``.
-        fault: its fault, or the obstacle to its removal.
+        used_by: names of releases that need the item, and ``the plan`` or ``perhaps the plan``.
+        fault: fault of the item, or the obstacle to its removal.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class DiskUsage:
 
 
 REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-#: Only sparkwright makes such names, from a digest, or from a commit and a digest.
+#: End of an image's name that only sparkwright makes, from a digest, or from a commit and a digest.
 _OURS = re.compile(r":(sha256-[0-9a-f]{64}|[0-9a-f]{12}-[0-9a-f]{12})$")
 
 #: Kinds of items that a plan can need before any release does.

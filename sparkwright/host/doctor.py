@@ -1,7 +1,7 @@
-"""Collect a doctor's observations of this host without changing it. The program runs as root.
+"""Collect observations of this host for doctor, without a change. The program runs as root.
 
-Every query has its own time limit; on a responsive host all queries take half a minute at most.
-No key leaves the host: secrets are removed from the whole report.
+Every query has its own time limit; on a responsive host, all queries together take half a minute at
+most. No key leaves the host: secrets are removed from the whole report.
 """
 
 import re
@@ -62,7 +62,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class ContainerSeen(Container):
-    """A container as Docker has it; ``command`` is its entry point and arguments."""
+    """A container as Docker reports it; ``command`` is its entry point and arguments."""
 
     name: str = ""
     exit_code: int = 0
@@ -153,7 +153,7 @@ _LINES, _WIDTH = 400, 600
 #: about 16 s on a Spark.
 _PATIENCE = 25.0
 _LOOK = 2.5
-#: Seconds for an answer of a service that has nothing to do.
+#: Seconds in which an idle service must answer.
 _ANSWER = 60
 _INSIDE = ("nvidia-smi", "-L")
 _KERNEL = re.compile(
@@ -168,9 +168,9 @@ _SECRET_NAME = (
     r"(?:key|token|secret|passw(?:or)?d|passphrase|requirepass|masterauth|pwd|credentials?|dsn|"
     r"database_url|(?<![a-z])pass)"
 )
-#: A value after a name that reveals it: DATABASE_URL=…, --token=…, --api-key …, "api_key": …. The
-#: pattern matches the end of a name, but an option from its first dash, so a hostile text takes no
-#: longer to search than any other text.
+#: A secret value after a name that marks it: DATABASE_URL=…, --token=…, --api-key …, "api_key": ….
+#: The pattern matches the end of a name, but an option from its first dash, so a hostile text takes
+#: no longer to search than any other text.
 _NAMED = re.compile(
     rf"(?i)({_SECRET_NAME}['\"]?=['\"]?|"
     rf"(?<![\w-])--[\w-]{{0,64}}?{_SECRET_NAME}['\"]?,?\s+['\"]?(?!--)|(?:bearer|basic)\s+|"
@@ -241,7 +241,7 @@ def container(seen: dict[str, Any]) -> ContainerSeen:
 
 
 def weights(folder: Path, target: str) -> Mount:
-    """Find dead links and LFS pointers in a mounted directory: they only resemble weights."""
+    """Find LFS pointers in a mounted directory, and links that are dead or lead out of it."""
     away, pointers = [], []
     for path in sorted(islice(folder.iterdir(), 500)):
         if path.is_symlink():
@@ -323,7 +323,7 @@ def moved(before: Look, now: Look) -> bool:
 
 
 def pressure() -> dict[str, dict[str, float]]:
-    """``{"memory": {"some": share of the last minute in percent, "full": ...}}``."""
+    """Return ``{"memory": {"some": share of the last minute in percent, "full": ...}}``."""
     names = ("cpu", "memory", "io")
     texts = {name: documents.text(f"/proc/pressure/{name}") or "" for name in names}
     average = re.compile(r"^(some|full) .*avg60=([\d.]+)", re.MULTILINE)
@@ -342,9 +342,9 @@ def kernel() -> list[str]:
 
 
 def boot_before() -> list[str]:
-    """Return the same messages of the previous boot. The result is empty if that boot ended with a
-    shutdown, whose messages are the journal's last lines, or if the journal does not outlive a
-    boot.
+    """Return the previous boot's kernel messages about the hardware. The result is empty if that
+    boot ended with a shutdown, whose messages are the journal's last lines, or if the journal does
+    not outlive a boot.
     """
     ended = run("journalctl", "-q", "-b", "-1", _STOPPED, "-o", "cat", "--no-pager", timeout=10)
     before = run(*_KERNEL_LOG, "-b", "-1", timeout=10)

@@ -1,4 +1,4 @@
-"""State of a host before bootstrap. The program runs on the host, as root where sudo permits it."""
+"""State of a host before bootstrap. The program runs on the host, as root if sudo permits it."""
 
 import grp
 import os
@@ -24,7 +24,9 @@ class BootstrapRequest:
 
 @dataclass(frozen=True)
 class Firewall:
-    """The active firewall: ufw or firewalld. ``rules`` is its command's list of rules."""
+    """The active firewall: ufw or firewalld. ``rules`` is the list that the firewall's command
+    prints.
+    """
 
     name: str
     rules: tuple[str, ...] = ()
@@ -45,7 +47,7 @@ class BootstrapState:
             looks for hooks at its start.
         driver_installer: whether NVIDIA's own installer (.run) installed a driver.
         secure_boot: whether the kernel loads signed modules only.
-        packages: installed packages of the request.
+        packages: requested packages that are installed.
         fresh: requested packages that were installed since the boot.
         networks: addresses with their networks, e.g. ``192.168.1.21/24``.
         boot: the kernel's id of this boot.
@@ -84,8 +86,8 @@ _UFW = Path("/etc/ufw")
 
 
 def booted() -> float:
-    """Return this system's boot time, in seconds since the epoch; this source is also right in a
-    container.
+    """Return this system's boot time, in seconds since the epoch; the result is correct in a
+    container, too.
     """
     started = Path("/proc/1/stat").read_text().rsplit(")", 1)[1].split()[19]
     kernel = re.search(r"^btime (\d+)", documents.text("/proc/stat") or "", re.MULTILINE)
@@ -125,7 +127,7 @@ def docker_is_older() -> bool:
 
 
 def firewall() -> Firewall | None:
-    """The active firewall, and its open ports."""
+    """Return the active firewall with its rules."""
     if "ENABLED=yes" in (documents.text(_UFW / "ufw.conf") or ""):
         rules = (documents.text(_UFW / "user.rules") or "").splitlines()
         return Firewall("ufw", tuple(rule for rule in rules if rule.startswith("### tuple ###")))

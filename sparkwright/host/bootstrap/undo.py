@@ -82,7 +82,7 @@ def _simulated(*arguments: str) -> list[str]:
 def main(request: None) -> UndoAnswer:
     """Undo every recorded step, and remove each undone step from the record."""
     if (steps := documents.record(dict[str, Step], RECORD)) is None:
-        return UndoAnswer((), ("no change by bootstrap is recorded here",))
+        return UndoAnswer((), ("bootstrap has recorded no change on this host",))
     done: list[str] = []
     left: list[str] = []
     if any(step.undo.packages for step in steps.values()):

@@ -57,7 +57,7 @@ class ActivateAnswer:
 
 
 def main(request: ActivateRequest) -> ActivateAnswer:
-    """Start the switch, unless the member already runs or the name is in no group."""
+    """Start the switch, unless the member already runs or no group contains the service."""
     state = Path(request.services_root, "state")
     groups, runs = exclusive.groups(state), exclusive.running(state)
     members = ((name, group) for group, its in groups.groups.items() for name in its.members)
@@ -101,7 +101,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
 
 
 def _in_the_way(state: Path, request: ActivateRequest, new: service.Service | None) -> str | None:
-    """Reason why the host can't switch to a service now; None if it can."""
+    """Return the reason why the host can't switch to a service now; None if the host can."""
     if (mark := homes.maintenance()) is not None:
         return f"the host is in maintenance, by {mark.by}"
     holder = documents.record(lock.Owner, state / "lock.json")

@@ -1,8 +1,8 @@
-"""Stop services with ``idle`` after their idle time without a request.
+"""Stop a service with an ``idle`` time after that time without a request.
 
-Only POST requests with a key count, since only they start the service again: a client that lists
-models or reads metrics keeps no service running. This module is part of the waking program
-(on_request.py).
+Only POST requests with a key count, since only these requests start the service again: a client
+that lists models or reads metrics keeps no service running. This module is part of the waking
+program (on_request.py).
 """
 
 import time
@@ -23,8 +23,8 @@ class Look:
     """State of a service at one observation.
 
     Attributes:
-        last: HAProxy's mark of its last request.
-        busy: whether it works on a request.
+        last: HAProxy's mark of the service's last request.
+        busy: whether the service works on a request.
         since: time of the last request, by the monotonic clock.
     """
 
@@ -34,11 +34,11 @@ class Look:
 
 
 class Idle:
-    """Observes services repeatedly.
+    """Repeated observation of the services.
 
     Args:
         handled: number of requests that the program itself holds, by service.
-        rest: stops a service.
+        rest: function that stops a service.
     """
 
     def __init__(

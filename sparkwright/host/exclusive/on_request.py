@@ -30,13 +30,13 @@ from sparkwright.host.lib import exclusive
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.service import current
 
-#: Requests that wait for one service.
+#: Largest number of requests that wait for the same service.
 _WAITING = 8
-#: Bytes of a body, of all bodies together, and of a body that is always held and parsed: HAProxy
-#: lets 64 requests in, and the unit has 256 MiB.
+#: Largest size in bytes of a body, of all bodies together, and of a body that is always held and
+#: parsed: HAProxy admits 64 requests, and the unit may use 256 MiB.
 _LARGEST, _TOGETHER, _SMALL = 16 << 20, 64 << 20, 1 << 20
-#: Seconds between two comments of a stream, of a client's silence, between two checks, and for a
-#: whole body.
+#: Seconds between two comments of a stream, of a client's silence, between two checks, and for the
+#: upload of a body.
 _COMMENT, _SILENT, _LOOK, _UPLOAD = 5.0, 30.0, 0.2, 120.0
 #: Seconds that a service's answer may be silent, as in HAProxy's configuration.
 _ANSWER = 2 * 3600.0
@@ -59,7 +59,7 @@ class Later(Exception):
 
 
 class Waking:
-    """Activations under way, one for each group, and the least time between two of them."""
+    """Activations under way, at most one in each group, with a least time between them."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._state = root, root / "state"
@@ -108,7 +108,7 @@ class Waking:
                 self._waiting[service] -= 1
 
     def hold(self, size: int) -> bool:
-        """Reserve room for the bytes of a request's body; a negative number releases it."""
+        """Reserve room for the bytes of a request's body; a negative number releases the room."""
         with self._lock:
             fits = self._held + size <= _TOGETHER
             self._held += size * fits

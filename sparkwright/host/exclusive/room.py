@@ -29,8 +29,8 @@ def measured() -> float | None:
 
 
 def lacking(state: Path, starts: Sequence[str], stops: Sequence[str]) -> str:
-    """Return why services that slept do not fit, and the services that hold the memory; empty if
-    they fit.
+    """Return the reason why sleeping services do not fit, with the services that hold the memory;
+    empty if the services fit.
 
     Args:
         stops: services that stop first.

@@ -231,7 +231,7 @@ def test_packages_are_removed_with_their_dependencies(apt: Apt, tmp_path: Path) 
     assert answer.done == ("package docker-compose", "package docker.io", "package runc")
     assert answer.left == ()
     assert not (tmp_path / "lib/bootstrap.json").exists()
-    assert undo.main(None).left == ("no change by bootstrap is recorded here",)
+    assert undo.main(None).left == ("bootstrap has recorded no change on this host",)
 
 
 def test_earlier_packages_stay(apt: Apt) -> None:
