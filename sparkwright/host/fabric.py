@@ -37,7 +37,9 @@ class FabricRequest:
 
 @records.dataclass(frozen=True)
 class Gid:
-    """An RDMA device's address. ``type`` is the kernel's: ``RoCE v2`` or ``IB/RoCE v1``."""
+    """An RDMA device's address. ``type`` is the kernel's name of the address type: ``RoCE v2`` or
+    ``IB/RoCE v1``.
+    """
 
     index: int
     address: str
@@ -61,7 +63,8 @@ class Rdma:
 
 @records.dataclass(frozen=True)
 class Neighbour:
-    """Neighbour of a port. ``how`` is ``lldp``, ``asked`` or ``kernel`` (its neighbour table).
+    """Neighbour of a port. ``how`` is ``lldp``, ``asked`` or ``kernel`` (the kernel's neighbour
+    table).
 
     Attributes:
         name: host and port as LLDP reports them.
@@ -160,13 +163,15 @@ def _text(path: Path) -> str:
 
 
 def number(path: Path) -> int | None:
-    """Return the number in a file; None without a number: a port without a link has no speed."""
+    """Return the number in a file; None without a number, e.g. for the speed of a port without a
+    link.
+    """
     text = _text(path)
     return int(text) if text.lstrip("-").isdigit() else None
 
 
 def gids(port: Path) -> tuple[Gid, ...]:
-    """An RDMA port's addresses, without empty addresses."""
+    """Return an RDMA port's addresses, without empty addresses."""
     entries = []
     for index in range(_GIDS):
         kind = _text(port / f"gid_attrs/types/{index}")
@@ -178,7 +183,7 @@ def gids(port: Path) -> tuple[Gid, ...]:
 
 
 def rdma_devices(root: Path) -> dict[str, Rdma]:
-    """RDMA devices by the network device that each belongs to."""
+    """Return the RDMA devices by their network devices."""
     devices = {}
     for device in sorted((root / "sys/class/infiniband").glob("*")):
         port = device / "ports/1"
@@ -202,7 +207,7 @@ def _listed(*arguments: str) -> list[dict[str, Any]]:
 
 
 def addresses() -> dict[str, tuple[str, ...]]:
-    """Interface -> its addresses with their prefix lengths, IPv4 first."""
+    """Return each interface's addresses with their prefix lengths, IPv4 first."""
     interfaces = {}
     for entry in _listed("addr", "show"):
         infos = [info for info in entry.get("addr_info", ()) if info.get("scope") != "host"]
@@ -268,7 +273,7 @@ def several_nccl(root: Path) -> tuple[tuple[str, ...], ...]:
 
 
 def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Rail, ...]:
-    """The network devices of the ConnectX, by cage and twin."""
+    """Return the network devices of the ConnectX, by cage and twin."""
     positions = {device: position(device) for device in (root / "sys/class/net").glob("*")}
     ports = {device: at for device, at in positions.items() if at is not None}
     domains = sorted({domain for domain, _ in ports.values()})
@@ -295,7 +300,7 @@ def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Ra
 
 
 def configured(root: Path, names: set[str]) -> dict[str, str]:
-    """Return, by device, the netplan file that names it, other than sparkwright's own."""
+    """Return the netplan file that names each device, except sparkwright's own file."""
     files = {}
     for file in sorted((root / "etc/netplan").glob("*.yaml")):
         if f"/etc/netplan/{file.name}" != NETPLAN:

@@ -1,7 +1,7 @@
 """Unpack the runtime and the fetch program. The program runs on the host as root.
 
-``tarfile``'s own filter is used where Python has it: 3.10 has it from 3.10.12 on. sparkwright's
-check before it needs no filter and is stricter: no links, no devices, no set-uid bits.
+``tarfile``'s own filter is used if this Python has the filter (3.10 since 3.10.12). sparkwright's
+own check comes first, needs no filter and is stricter: no links, no devices, no set-uid bits.
 """
 
 import base64
@@ -33,9 +33,9 @@ class RuntimeRequest:
     program: dict[str, str]
 
 
-#: Bytes of the unpacked tar; the libraries take 40 MB.
+#: Largest size of the unpacked tar in bytes; the libraries take 40 MB.
 _MOST = 256 << 20
-#: Members of the tar; the libraries are 1,500.
+#: Largest number of members of the tar; the libraries have 1,500.
 MOST_MEMBERS = 20_000
 
 
@@ -46,7 +46,7 @@ def main(request: RuntimeRequest) -> None:
     if home.exists():
         if trusted.exposed(home) is None:
             return
-        shutil.rmtree(home)  # another user made it before the directory was root's
+        shutil.rmtree(home)  # another user made the directory before root owned its parent
     content = _unpacked(base64.b64decode(request.archive))
     if hashlib.sha256(content).hexdigest() != request.digest:
         raise SystemExit("the runtime was damaged during the transfer: run the command again")
@@ -98,7 +98,7 @@ def unpack(archive: tarfile.TarFile, directory: Path) -> None:
 
 
 def _fault(member: tarfile.TarInfo) -> str | None:
-    """Return why a member is not a plain file or directory below the target; None if it is."""
+    """Return why a member is refused; None for a plain file or directory below the target."""
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts or "\0" in member.name:
         return f"the name {member.name!r}, which leads out of its directory"

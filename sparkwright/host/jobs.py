@@ -19,19 +19,22 @@ class Job:
 
     Attributes:
         unit: name without ``.service``; a running job of this name is followed.
-        argv: its command.
+        argv: command of the job.
         files: path -> text, written before the start, readable by root alone.
         credentials: name -> secret. The job finds each secret at ``credential(unit, name)``. The
             secret is in memory only, and is lost when the job ends.
-        writable: directories that the job may write to, made if missing; all others are read-only.
-        properties: properties of its unit, as ``Name=value``; they replace or extend the sandbox's.
+        writable: directories that the job may write to, made if missing; all other directories are
+            read-only.
+        properties: properties of the unit, as ``Name=value``; they replace or extend the sandbox's
+            properties.
         urgent: whether the job may slow down the host's services.
         instead_of: pattern of units that are stopped for the job.
         units: name -> text of unit files that replace the command; ``unit`` is a service among
-            them. Their names must change with their text, since systemd does not reload them.
+            them. The name of a unit file must change with its text, since systemd does not reload
+            the file.
         directories: directories made before the start, readable by everybody.
         program: directory of the job's program. A running job with another program is stopped, and
-            resumes with this program; with None the job is followed.
+            resumes with this program; with None the running job is followed.
     """
 
     unit: str
@@ -175,8 +178,8 @@ def _answer(server: Any, text: str) -> None:
 
 
 def _start_own(job: Job) -> None:
-    """Start a job that has unit files. systemd has not loaded them before, so it needs no
-    reload.
+    """Start a job that has unit files. systemd has not loaded these files before, so no reload is
+    needed.
     """
     for name, text in job.units.items():
         files.write(systemd.TRANSIENT / name, text, 0o644, durable=False)
@@ -207,7 +210,9 @@ def watch(job: WatchedJob) -> JobStatus:
 
 
 def main(request: JobsRequest) -> dict[str, JobStatus]:
-    """Start the requested jobs, then wait for the watched jobs to end. Answers by unit."""
+    """Start the requested jobs, then wait for the watched jobs to end. Returns their status by
+    unit.
+    """
     for path, text in request.secrets.items():
         files.write(Path(path), text, 0o600)
         if path.startswith("/run/"):

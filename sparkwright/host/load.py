@@ -1,4 +1,4 @@
-"""Report this host's present load: one sample of services, GPUs and memory. Changes nothing."""
+"""Report this host's present load: one sample of services, GPUs and memory."""
 
 import time
 from pathlib import Path
@@ -45,7 +45,7 @@ class HostLoad:
 
 
 def main(request: LoadRequest) -> HostLoad:
-    """Answer a request for the load."""
+    """Return the present load."""
     addresses, root = request.services, Path(request.services_root)
     if not addresses and (config := documents.record(WatchConfig, root / "watch/config.json")):
         addresses = {item.name: (item.address, item.port) for item in config.services}

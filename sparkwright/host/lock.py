@@ -23,8 +23,7 @@ class Owner:
         by: ``ann@laptop``.
         machine, pid: process of the run, to recognise a dead run.
         since: seconds since the epoch, by the host's clock; None before the host has written it.
-        batch: place of the host in a roll-out: ``batch 2 of 3``; empty where nothing is
-            switched.
+        batch: place of the host in a roll-out: ``batch 2 of 3``; empty if nothing is switched.
     """
 
     token: str | None = None

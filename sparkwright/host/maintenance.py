@@ -1,5 +1,5 @@
-"""Take this host out of every pool, or put it back once it answers. The program runs on the host as
-root.
+"""Take this host out of every pool, or put it back once its services answer. The program runs on
+the host as root.
 
 The mark survives a boot. HAProxy then starts without its former state, but the health program
 (``proxy/health.py``) reports the services as unhealthy because of the mark, so no pool sends the
@@ -47,7 +47,7 @@ class MaintenanceAnswer:
     faults: tuple[str, ...] = ()
 
 
-_BARE = "{}: it has no proxy here: clients go on sending to it until it is stopped"
+_BARE = "{} has no proxy here: clients send requests to it until it is stopped"
 
 
 def pools(services: dict[str, Path]) -> dict[str, pool.Pool]:
@@ -109,7 +109,7 @@ def _is_stopped(home: Path) -> bool:
 
 
 def main(request: MaintenanceRequest) -> MaintenanceAnswer:
-    """Begin or end maintenance. The mark keeps the user who first began it."""
+    """Begin or end maintenance. The mark keeps the user who began maintenance first."""
     services, was = homes.services(request.services_root), homes.maintenance()
     if request.on and was:
         return MaintenanceAnswer(was)

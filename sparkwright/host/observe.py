@@ -79,7 +79,7 @@ class Distribution:
 
     Attributes:
         id, version: values of /etc/os-release, e.g. ``ubuntu`` and ``24.04``.
-        dgx: whether the system is DGX OS, which calls itself Ubuntu in /etc/os-release.
+        dgx: whether the system is DGX OS, whose /etc/os-release names Ubuntu.
     """
 
     id: str = ""
@@ -161,18 +161,18 @@ class Listener:
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything observed on a host. The second block is empty if sudo does not work.
+    """Everything observed on a host. The second block of fields is empty if sudo does not work.
 
     Attributes:
         time: the host's clock, seconds since the epoch.
         user: name of the user who logs in.
-        sudo: why the observation could not run as root; None if it did.
+        sudo: why the observation could not run as root; None if it ran as root.
         docker_socket: whether that user may use Docker's socket.
         docker_kind: snap, desktop, rootless or podman; None for Docker's own engine.
         system_state: systemd's state, e.g. running or degraded; None if it does not answer.
         disks: file systems by requested root.
         exposed: a root, or a path above it, that a user other than root may change.
-        models: directory -> why it does not hold its commit; None if it does.
+        models: directory -> why the directory does not hold its commit, or None.
         partial: directory -> bytes of an incomplete fetch.
         stores: directories that hold all parts of their image.
         runtimes: names of the fetch program's installations.
@@ -326,7 +326,8 @@ def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
     """Return the listeners on the requested ports, by port."""
     listeners = {}
     for line in Running("ss", "-Hltnp").outcome().out.splitlines() if wanted else ():
-        # LISTEN 0 4096 0.0.0.0:8000 0.0.0.0:* users:(("haproxy",pid=7,fd=5)): names are anybody's.
+        # LISTEN 0 4096 0.0.0.0:8000 0.0.0.0:* users:(("haproxy",pid=7,fd=5)): any process can
+        # choose a name.
         match = re.match(r"\S+ +\d+ +\d+ +\S+:(\d+) (?:.*,pid=(\d+),fd=\d+\)\)$)?", line.strip())
         if match and int(match[1]) in wanted:
             process, port = f"/proc/{match[2]}", int(match[1])
@@ -337,8 +338,8 @@ def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
 
 
 def container_at(port: int, command: str, cgroup: str) -> str | None:
-    """Return ``name restart-policy`` of the container that listens on a port; None if there is
-    none.
+    """Return ``name restart-policy`` of the container that listens on a port; None without a
+    container.
     """
     match = re.search(r"docker[-/]([0-9a-f]{64})", cgroup)
     name = match[1] if match else None
@@ -402,9 +403,9 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
 
 
 def partial(path: Path) -> int:
-    """Return the bytes on the disk of an incomplete model; its stage is beside it.
+    """Return the bytes on the disk of an incomplete model; the stage is beside the model.
 
-    Files of another user do not count: they are replaced by copies.
+    Files of another user do not count: a fetch replaces them by copies.
     """
     files = (
         file.lstat()

@@ -63,7 +63,7 @@ def main(request: ProofRequest) -> tuple[str, ...]:
     for image in request.gpu_images:
         done = docker.docker(*_LIST, image, "-L", timeout=120)
         if done.code is None and done.installed:
-            problems.append("a container that asks for the GPU hangs: reboot the host")
+            problems.append("a container that requests the GPU hangs: reboot the host")
         elif not done.ok or "GPU 0" not in done.out:
             problems.append(f"a container does not see the GPU: {done.message or 'no message'}")
     if request.gpu_images and not problems:

@@ -1,4 +1,4 @@
-"""Releases on a host: their files, smoke test, and the switch from one to another.
+"""Releases on a host: their files, smoke test, and the switch from one release to another.
 
 request.json, progress.json, release.json and history.jsonl are read across versions: their keys are
 these records' fields, except ``from``, a keyword of Python. Times are in seconds.
@@ -20,8 +20,8 @@ class ServiceSwitch:
         from_release: the release to restore if the new release fails.
         why: the release's differences, as text.
         restart: whether to stop and start the service.
-        sleeps: whether another service of its group runs afterwards; then its release is written
-            but not started.
+        sleeps: whether another service of its group runs afterwards; this service's release is then
+            written but not started.
         slept: whether another service of its group ran before, so that this service sleeps again
             after a reversal.
         files: further files to write, path -> text and mode; empty if the host already has the

@@ -51,7 +51,7 @@ def unmanaged(services_root: Path) -> list[str]:
     for line in documents.lines(services_root / "state/history.jsonl"):
         named = line.get("unmanaged")
         for entry in named if isinstance(named, list) else []:
-            # A name can't be read as an option of Docker.
+            # The pattern excludes names that Docker would read as options.
             if isinstance(entry, str) and _CONTAINER.fullmatch(entry):
                 containers[entry.partition(" ")[0]] = entry
     return list(containers.values())

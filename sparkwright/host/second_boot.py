@@ -25,8 +25,8 @@ def due(service: Service) -> bool:
 
 
 def kv_blocks(gate: SmokeRequest) -> int | None:
-    """Return the number of blocks in a service's KV cache; None if the engine does not report
-    it.
+    """Return the number of blocks in a service's KV cache; None if the engine does not report the
+    number.
     """
     try:
         answer = http.Server(gate.address, gate.port, http.api_key(gate.secrets)).get("/metrics")

@@ -1,7 +1,8 @@
 """A service as it must run on a host: the record that a release stores as release.json.
 
-The plan renders it, operations compare it with the host, a switch applies it, and programs without
-a plan read it back. The record holds no secret: the API key is in a separate file (``secrets``).
+The plan renders the record, operations compare it with the host, a switch applies it, and programs
+without a plan read it back. The record holds no secret: the API key is in a separate file
+(``secrets``).
 """
 
 import json
@@ -26,12 +27,12 @@ class SmokeRequest:
     """Request for a smoke test of a service, with the expected answers.
 
     Attributes:
-        address, port: its engine's address and port on its own host; or a socket's path and 0.
+        address, port: the engine's address and port on its host; or a socket's path and 0.
         secrets: file with the API key.
         boot_seconds: longest time until /health answers, in seconds.
         first_answer_seconds: longest time for one answer, in seconds.
         warm_ups: answers requested beyond the first, since the first answers compile kernels.
-        proxy: address and port of the proxy in front of it; None without a proxy.
+        proxy: address and port of the service's proxy; None without a proxy.
         certificate: file with the proxy's https certificate; if the file is missing, the proxy
             serves http.
         speculates: whether the engine must draft and accept tokens.
@@ -39,7 +40,7 @@ class SmokeRequest:
         max_tokens: token budget of an answer.
         fail_fast: whether the first crash of a start counts as a failure; otherwise the test waits
             for systemd's restarts.
-        follower: whether its cluster's head, on another host, answers for it.
+        follower: whether the cluster's head, on another host, answers for the service.
         metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
         compiled: folder of compiled code below the service's boot caches; empty without a folder.
         key_probe: route of the engine that answers 401 to a request without the key.
@@ -92,28 +93,28 @@ class Service:
     """A service of a host, with everything that its start, its smoke test and its rollback need.
 
     Attributes:
-        home: its directory on the host.
+        home: directory of the service on the host.
         release: id of the rendered state; it changes with the Compose file or the unit.
         recipe, tag, models: parts of the release; ``models`` is repository -> commit.
-        compose, unit_text: texts of its Compose file and its systemd unit.
-        image: its name in the host's Docker.
-        gate: smoke test that it must pass to count as started.
-        ports: ports on which it or its proxy listens.
+        compose, unit_text: texts of the Compose file and the systemd unit.
+        image: name of the image in the host's Docker.
+        gate: smoke test that the service must pass to count as started.
+        ports: ports on which the service or its proxy listens.
         soak_seconds: time of observation of a switched service after its first answers.
-        pool: its place behind the host's own proxy.
-        second_boot: whether to start it once more after a start that compiled code, on unified
-            memory.
-        exclusive, members: its group, in which one service runs at a time, and the group's
+        pool: the service's place behind the host's own proxy.
+        second_boot: whether to start the service once more after a start that compiled code, on
+            unified memory.
+        exclusive, members: group in which only one service runs at a time, and the group's
             services, the default first.
-        activate: ``on-request`` if a client's request activates it, too.
-        rank: its part of a cluster's service; None for a service on one host.
-        bridge: interface of its container's network; None for no network or the host's.
-        outgoing: whether its container may open connections.
-        contents: name -> text of the files that its container reads; not part of the record.
-        secret_names: its secrets beside the key, by their files' names.
-        offload_directory: directory of its releases' KV caches on a disk; None without KV caches
-            there.
-        nap: way in which its idle engine sleeps; None if its unit stops instead.
+        activate: ``on-request`` if a client's request activates the service, too.
+        rank: the host's part of a cluster's service; None for a service on one host.
+        bridge: interface of the container's network; None for no network or the host's network.
+        outgoing: whether the container may open connections.
+        contents: name -> text of the files that the container reads; not part of the record.
+        secret_names: names of the files with the service's secrets, except the key.
+        offload_directory: directory of the releases' KV caches on a disk; None without KV caches on
+            a disk.
+        nap: way in which the idle engine sleeps; None if the unit stops instead.
     """
 
     name: str
@@ -166,8 +167,8 @@ class Service:
 
     @property
     def secrets(self) -> str:
-        """Return the path of the 0600 file with its key; beside the releases, because it outlives
-        them.
+        """Return the path of the 0600 file with the key, beside the releases, since the key
+        outlives them.
         """
         return f"{self.home}/secrets.env"
 
@@ -178,23 +179,23 @@ class Service:
 
     @property
     def tokens(self) -> dict[str, str]:
-        """Paths of its secrets without the key, by name."""
+        """Paths of the service's secrets except the key, by name."""
         return {name: f"{self.home}/secrets/{name}" for name in self.secret_names}
 
     @property
     def secret_files(self) -> tuple[str, ...]:
-        """Paths of all its secrets, the key's first."""
+        """Paths of all secrets of the service, the key's path first."""
         return (self.secrets, *self.tokens.values())
 
     @property
     def mounted(self) -> dict[str, tuple[str, int]]:
-        """The files that its container reads: path -> text and mode."""
+        """Return the files that the container reads: path -> text and mode."""
         folder = f"{self.directory}/files"
         return {f"{folder}/{name}": (text, 0o644) for name, text in self.contents.items()}
 
     @property
     def record(self) -> str:
-        """Text of its release.json."""
+        """Text of release.json."""
         # Decode the record once, as the host does: this writes a whole number in a float field as
         # 75.0.
         whole = {**encode(self), "contents": {}}
@@ -252,8 +253,8 @@ def kept(home: Path, release: str) -> Service | None:
 
 
 def current(home: Path) -> Service | None:
-    """Return the release of a service that must run on this host; None as in ``kept``, and for a
-    name that no directory can have.
+    """Return the release of a service that must run on this host; None for the reasons in ``kept``,
+    and for a name that no directory can have.
     """
     try:
         release = files.target(home / "current")

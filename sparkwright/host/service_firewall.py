@@ -1,10 +1,11 @@
 """Firewall of a service: its unit runs `close RELEASE` and `open RELEASE`.
 
 A rank's engine listens on its host's network, and a service with a bridge on its own network.
-Engines also open ports of their own choice and require no key there: vLLM loads any data sent to
-the head's port, and each rank has about fifteen more ports. Every host with Docker has iptables.
-The rules are made before the engine starts, and removed after it. `restore SERVICES_ROOT`, which
-the watch calls, restores missing rules while a service runs, as after `nft flush ruleset`.
+Engines also open ports of their own choice, and require no key at these ports: vLLM loads any data
+sent to the head's port, and each rank has about fifteen more ports. Every host with Docker has
+iptables. The rules are made before the engine starts, and removed after it. `restore
+SERVICES_ROOT`, which the watch calls, restores missing rules while a service runs, as after `nft
+flush ruleset`.
 
 The rules are in the mangle table: packets dropped there reach no rule of Docker, ufw or another
 program that would accept them.
@@ -27,7 +28,7 @@ Rule = tuple[str, ...]
 Chain = tuple[str, Sequence[Rule], Sequence[Rule]]
 #: File with the range of the kernel's ephemeral ports.
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-#: Time for another program to release the lock of iptables; the start of a unit may take 90 s.
+#: Seconds for another program to release the lock of iptables; the start of a unit may take 90 s.
 _SECONDS = 30
 _DROP: Rule = ("-j", "DROP")
 #: Only root's processes may open connections; the engine runs as root in its container.
@@ -83,7 +84,7 @@ def write(service: Service, *, closed: bool) -> None:
     started without its rules.
 
     Raises:
-        SystemExit: iptables refuses them.
+        SystemExit: iptables refuses the rules.
     """
     for program in PROGRAMS:
         _write(program, service.name, chains(service, program) if closed else [])
@@ -93,7 +94,8 @@ def restore(services_root: str) -> None:
     """Restore missing rules of running services, and print the services' names.
 
     Raises:
-        SystemExit: iptables refuses the rules of some services; the rules of all others are made.
+        SystemExit: iptables refuses the rules of some services; the rules of all other services are
+            made.
     """
     refusals = []
     for name, service in records(homes.services(services_root)).items():
@@ -104,7 +106,7 @@ def restore(services_root: str) -> None:
             except SystemExit as refusal:
                 refusals.append(str(refusal))
             else:
-                print(f"{name}: its iptables rules were missing, and are restored", flush=True)
+                print(f"{name}: the iptables rules were missing, and are restored", flush=True)
     if refusals:
         raise SystemExit("\n".join(refusals))
 

@@ -33,8 +33,9 @@ class KeptRelease:
     """A release on a host.
 
     Attributes:
-        at: time when it was written, in seconds since the epoch.
-        service: its record; None if the record is damaged or of another version of sparkwright.
+        at: time when the release was written, in seconds since the epoch.
+        service: the release's record; None if the record is damaged or of another version of
+            sparkwright.
     """
 
     at: float
@@ -48,7 +49,7 @@ class ServiceStatus:
     Attributes:
         current, good: the release that must run, and the last release that passed its smoke test.
         unit: systemd's properties.
-        health: its health; None if its port is unknown.
+        health: the service's health; None if its port is unknown.
         texts: name -> text of each file of the running release, if requested.
         stopped: the last stop by request; the service may have been started since.
     """
@@ -120,7 +121,7 @@ def entries(kind: type[T], file: Path) -> tuple[T, ...]:
 
 
 def main(request: StatusRequest) -> HostStatus:
-    """Answer a request for the status."""
+    """Return the host's status."""
     root = Path(request.services_root)
     state = root / "state"
     return HostStatus(

@@ -64,15 +64,15 @@ class Switch:
         self._request = request
         self._services = request.services
         self._restarting = [switch for switch in self._services if switch.restart]
-        #: Services that run afterwards; the others are only stopped, and sleep.
+        #: Services that run afterwards; the other services are only stopped, and sleep.
         self._waking = [switch for switch in self._restarting if not switch.sleeps]
         self._unmanaged = request.unmanaged
         self._soak_seconds = max(map(_soak_seconds, self._waking), default=0.0)
-        #: Time when the former releases were stopped; None if none served.
+        #: Time when the former releases were stopped; None if no release served.
         self._stopped: float | None = None
         self._down = 0.0
         self._checks: dict[str, tuple[CheckResult, ...]] = {}
-        #: Time when the services were started last, and the phase of each since then.
+        #: Time when the services were started last, and the phase of each service since then.
         self._started = time.time()
         self._phases: dict[str, Phase] = {}
         self._noted: tuple[str, tuple[str, ...]] = ("", ())
@@ -121,7 +121,7 @@ class Switch:
             self._each_proxy(place.leave, [item for item in self._restarting if not item.slept])
         elif not self._unasked():
             self._lay_asleep("from")
-            return self._end(REVERTED, ["a request came"], touched=False)
+            return self._end(REVERTED, ["a request arrived"], touched=False)
         self._note("stopping")
         served = bool(self._unmanaged) or any(_running(item) for item in self._restarting)
         self._stopped = time.monotonic() if served else None
@@ -300,7 +300,7 @@ class Switch:
     def _rests(self, switch: ServiceSwitch) -> bool:
         """Return whether a service's engine sleeps, so that its unit keeps running.
 
-        An idle service is sent to sleep here; ``_start`` wakes it.
+        This function makes the engine of an idle service sleep; ``_start`` wakes the engine.
         """
         idle = switch.sleeps and exclusive.NOBODY in self._request.activates.values()
         if idle and switch.service.nap and _running(switch) == switch.to:
@@ -316,7 +316,7 @@ class Switch:
                 self._woken.add(switch.name)
             else:
                 systemd.systemctl("stop", switch.service.unit)
-        # A running follower continues: its head ends it.
+        # A running follower continues: only its head ends a follower.
         if units := [service.unit for service, restart in items if restart or service.follower]:
             systemd.systemctl("reset-failed", *units)
             systemd.systemctl("start", *units)
@@ -346,7 +346,7 @@ class Switch:
         problems += self._set_unmanaged(running=True)
         problems += self._gate(back, "from")
         if problems:
-            return self._end(FAILED, [*reasons, *(f"and back: {item}" for item in problems)])
+            return self._end(FAILED, [*reasons, *(f"rollback: {item}" for item in problems)])
         return self._end(REVERTED, reasons)
 
     def _gate(self, services: list[ServiceSwitch], which: str) -> list[str]:
@@ -483,8 +483,8 @@ class Switch:
     def _set_unmanaged(self, *, running: bool) -> list[str]:
         """Stop unmanaged containers that served here before, or start them again to revert.
 
-        A stopped container loses its restart policy, so that a boot does not start both; the
-        history keeps the policy.
+        A stopped container loses its restart policy, so that a boot does not start both the
+        container and the service; the history keeps the policy.
         """
         problems = []
         for item in self._unmanaged:
@@ -518,8 +518,8 @@ class Switch:
         try:
             files.write_record(path, now, 0o600, parents=0o750)
         except OSError:
-            # Before the first stop, a full disk is a reason to change nothing; later it must not
-            # keep a service from starting.
+            # Before the first stop, a full disk is a reason to change nothing; later a full disk
+            # must not keep a service from starting.
             if step in ("writing", "draining", "stopping"):
                 raise
         # Tests stop a switch here, to inject a fault at each step.
@@ -591,7 +591,8 @@ def _release(switch: ServiceSwitch, release: str) -> Path:
 def _gate(switch: ServiceSwitch, which: str) -> SmokeRequest:
     """Return the smoke test of a release: another release may have other names or another port."""
     if which == "to":
-        # With a way back, one crash is a failure; without it, wait for systemd's three tries.
+        # If a rollback is possible, one crash is a failure; otherwise wait for systemd's three
+        # tries.
         return replace(switch.service.gate, fail_fast=switch.has_way_back)
     before = kept(Path(switch.service.home), switch.from_release or "none")
     return replace((before or switch.service).gate, fail_fast=False)
@@ -615,7 +616,9 @@ def _of_journal(lines: Iterable[str]) -> list[str]:
 
 
 def _without_cache(switch: ServiceSwitch) -> bool:
-    """Wait for the next start after a start that set its cache aside; False if no start did so."""
+    """Wait for the next start after a start that set its cache aside; False if no cache was set
+    aside.
+    """
     if not any(Path(switch.service.home, "caches").glob("*.suspect")):
         return False
 

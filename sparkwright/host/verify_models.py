@@ -3,7 +3,7 @@ the host as root.
 
 A deploy compares size and modification time with the receipt, which finds edited files but not
 bytes that a faulty disk or memory has changed. A directory with a wrong file loses its receipt: the
-next fetch checks all its files, keeps the good files and fetches the others.
+next fetch checks all its files, keeps the good files and fetches the other files.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def verified(text: str) -> Verified:
     directory, began = Path(text), time.monotonic()
     if (kept := receipt.read(text)) is None:
         return Verified(0, 0, 0.0, ("it has no receipt",))
-    # hashlib releases the interpreter lock: threads hash side by side.
+    # hashlib releases the interpreter lock: threads hash in parallel.
     with ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1))) as pool:
         faults = pool.map(lambda item: file_fault(directory, *item), kept.files.items())
         faulty = tuple(filter(None, faults))

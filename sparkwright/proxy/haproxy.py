@@ -1,7 +1,7 @@
-"""The proxy: HAProxy in front of an engine's replicas, as text. No socket is opened and no file
-written.
+"""Render the proxy, an HAProxy in front of an engine's replicas, as text. This module opens no
+socket and writes no file.
 
-The proxy asks for the API key, passes only the engine's client routes, sends a request to the
+The proxy requires an API key, passes only the engine's client routes, sends a request to the
 replica with the fewest requests, and can take a replica out of service without cutting off a
 client. A proxy in front of a single replica works in the same way. The address for all models is a
 proxy, too: it passes requests to the host's own program (``host/models/``), which names the pool
@@ -33,7 +33,7 @@ ASLEEP_SECONDS = 60
 USER = "sparkwright-models"
 #: Name of the proxy that is the address for all models; no service's name has a dot.
 MODELS = "address.models"
-#: Name of the proxy before Open WebUI.
+#: Name of the proxy in front of Open WebUI.
 PAGE = "address.open-webui"
 #: Debian's and Ubuntu's public CAs.
 PUBLIC_CAS = "/etc/ssl/certs/ca-certificates.crt"
@@ -49,11 +49,11 @@ class Replica:
 
     Attributes:
         address: address of a host, or path of a Unix socket, which has no port.
-        health_port: port of its health check, on the same address. An engine's own ``/health``
+        health_port: port of the health check, on the same address. An engine's own ``/health``
             shows only that its loop runs: use a check that generates.
-        health: path of the Unix socket of its health check, instead of a port.
-        tls: its verification; None if it serves http.
-        dns: whether DNS resolves its address: HAProxy then resolves it repeatedly.
+        health: path of the health check's Unix socket, instead of a port.
+        tls: name and CA that HAProxy verifies; None if the replica serves http.
+        dns: whether DNS resolves the address: HAProxy then resolves the name repeatedly.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Replica:
 
     @property
     def state(self) -> tuple[str, str, str]:
-        """Address, port and port of checks as HAProxy's runtime API shows them."""
+        """Return address, port and port of checks as HAProxy's runtime API shows them."""
         if self.port:
             return self.address, str(self.port), str(self.health_port)
         return "-", "0", "0"
@@ -87,13 +87,13 @@ class ModelPool:
 
 @dataclass(frozen=True)
 class Proxy:
-    """A service as its clients see it: one address, one port, any number of replicas.
+    """A proxy for clients: one address, one port, any number of replicas.
 
     Attributes:
         bind: address to listen on; ``*`` is all of IPv4.
         health_path: path that answers 200 while the replica's last real generation worked.
-        exclusive: the service's group; None if it never sleeps.
-        on_request: whether a request activates it.
+        exclusive: the service's group; None if the service never sleeps.
+        on_request: whether a request activates the service.
         engine_key: whether the proxy sends a replica the engine's key instead of the client's.
         engine: engine whose client routes pass; None if replicas may have any engine.
     """
@@ -109,11 +109,11 @@ class Proxy:
     engine: str | None = None
 
     def paths(self, method: str) -> list[str]:
-        """Paths that pass unchanged."""
+        """Return the paths without placeholders that the proxy passes."""
         return [path for path in self._routes(method) if "{" not in path]
 
     def patterns(self, method: str) -> list[str]:
-        """Regular expressions of the other paths that pass."""
+        """Return regular expressions of the paths with placeholders."""
         paths = (path for path in self._routes(method) if "{" in path)
         return [f"^{path.replace('{id}', '[A-Za-z0-9_-]+')}$" for path in paths]
 
@@ -132,7 +132,9 @@ class Proxy:
 
     @property
     def page(self) -> bool:
-        """Return whether the proxy is Open WebUI's, where users log in with its own accounts."""
+        """Return whether the proxy is Open WebUI's, where users log in with Open WebUI's own
+        accounts.
+        """
         return self.name == PAGE
 
 
@@ -151,9 +153,9 @@ class Page:
     """Open WebUI beside the address for all models.
 
     Attributes:
-        image: its name in the host's Docker.
+        image: name of the image in the host's Docker.
         url: URL of the address.
-        secrets: its API key, and the secret that signs its sessions.
+        secrets: the API key, and the secret that signs sessions.
         ca: CA that verifies the address; None for public CAs, and for http.
         environment: further variables.
     """
@@ -171,8 +173,8 @@ class Proxies:
 
     Attributes:
         tls: certificate and key of all proxies, PEM; None for http.
-        home: directory of its files.
-        runtime: directory of its sockets; systemd makes and removes it.
+        home: directory of the proxies' files.
+        runtime: directory of the sockets; systemd makes and removes the directory.
         user: user of the workers; None keeps the starting user.
         wait_seconds: longest wait of a request if no replica is ready.
         idle_seconds: longest silence of a connection. A prompt of 262144 tokens is read for
@@ -200,7 +202,7 @@ class Proxies:
     address: Door | None = None
     page: Page | None = None
 
-    #: HAProxy's configuration: world-readable, holds no secret.
+    #: HAProxy's configuration: world-readable, without secrets.
     config = _Path("home", "haproxy.cfg")
     #: The Lua action that makes requests wait for a replica.
     waiting_room = _Path("home", "wait_for_server.lua")
@@ -214,12 +216,12 @@ class Proxies:
     replicas_ca = _Path("home", "tls/replicas.pem")
     #: The runtime API of the worker that takes new requests.
     admin_socket = _Path("runtime", "admin.sock")
-    #: The runtime API of the master, which reaches earlier workers after a reload too. For a moment
-    #: after a start or reload it refuses or resets connections: ask again.
+    #: The runtime API of the master, which reaches earlier workers after a reload too. Shortly
+    #: after a start or reload, the socket refuses or resets connections: try again.
     master_socket = _Path("runtime", "master.sock")
-    #: The pools, for the program of the address. Root and that program's user enter its directory.
+    #: Socket of the pools, for the address's program: root and the program's user can reach it.
     pools_socket = _Path("runtime", "pools/pools.sock")
-    #: File of drained and down servers, for the next reload; to be removed after it.
+    #: File with the states of drained and down servers, which is removed after the next reload.
     states = _Path("runtime", "states")
 
     @property
@@ -267,7 +269,7 @@ class Files:
 
 
 def render_proxies(proxies: Proxies) -> Files:
-    """The files of the proxies, except for the keys.
+    """Render the files of the proxies, except for the keys.
 
     Raises:
         UserError: names every unusable name, address or port.
@@ -292,12 +294,12 @@ def render_proxies(proxies: Proxies) -> Files:
 
 
 def key_hash(key: Secret) -> str:
-    """Hash of a key, in the form of HAProxy's ``sha2(256),hex``."""
+    """Return the hash of a key, in the form of HAProxy's ``sha2(256),hex``."""
     return hashlib.sha256(key.value.encode()).hexdigest().upper()
 
 
 def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
-    """The map of the keys that the proxies accept: each line has a key's SHA-256 and name.
+    """Return the map of the keys that the proxies accept: each line has a key's SHA-256 and name.
 
     The map has hashes, because HAProxy's lookup compares byte by byte and its runtime API prints
     loaded values. The map is a file, because a reload reads files again but not the environment.
@@ -308,8 +310,8 @@ def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
 
 
 def engine_map(key: Secret, address: Secret | None = None) -> str:
-    """The map with the key of the host's engines, and the key that the address sends to proxies of
-    services. The configuration is world-readable, so this map has the keys.
+    """Return the map with the key of the host's engines, and the key that the address sends to
+    proxies of services. The configuration is world-readable, so this map has the keys.
     """
     return f"engine {key.value}\n" + (f"{ADDRESS} {address.value}\n" if address else "")
 
@@ -318,8 +320,9 @@ def engine_map(key: Secret, address: Secret | None = None) -> str:
 
 
 def kept_servers(proxies: Proxies) -> list[tuple[str, ...]]:
-    """Servers whose state a reload must keep: backend, server, address, port, port of checks, and 1
-    for TLS, else 0."""
+    """Return the servers whose state a reload must keep: backend, server, address, port, port of
+    checks, and 1 for TLS, otherwise 0.
+    """
     servers: list[tuple[str, ...]] = [
         (name, replica.name, *replica.state, str(int(bool(replica.tls))))
         for name, replicas in proxies.backends
@@ -354,7 +357,7 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
         bind = "0.0.0.0" if proxy.bind == "*" else proxy.bind
         yield from _addressed(where, bind, (proxy.port,))
         if not _PATH.fullmatch(proxy.health_path):
-            yield mistake(where, f"{proxy.health_path!r} is not a path", "write it like /health")
+            yield mistake(where, f"{proxy.health_path!r} is not a path", "use a path like /health")
         yield from _replicas(where, proxy.replicas)
     for pool in proxies.pools:
         yield from _named(f"proxies: {pool.name}", pool.name)
@@ -363,14 +366,14 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
 
 def _replicas(where: str, replicas: Sequence[Replica]) -> Iterator[Finding]:
     if not replicas:
-        yield mistake(where, "the pool has no replica", "give it one")
+        yield mistake(where, "the pool has no replica", "add a replica")
     yield from _twice(where, "replica", (replica.name for replica in replicas))
     for replica in replicas:
         own = f"{where}: {replica.name}"
         yield from _named(where, replica.name)
         for path in filter(None, (None if replica.port else replica.address, replica.health)):
             if not _PATH.fullmatch(path):
-                yield mistake(own, f"{path!r} is not a path", "write it like /run/http.sock")
+                yield mistake(own, f"{path!r} is not a path", "use a path like /run/http.sock")
         if replica.port:
             yield from _addressed(own, replica.address, (replica.port, replica.health_port))
         if replica.tls:
@@ -393,11 +396,11 @@ def _addressed(where: str, address: str, ports: Sequence[int]) -> Iterator[Findi
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is exactly an IP address or a host's name."""
+    """Return whether a text is exactly an IP address or a host's name."""
     return ip_address(text) is not None or _HOST_NAME.fullmatch(text) is not None
 
 
 def _twice(where: str, kind: str, names: Iterable[str]) -> Iterator[Finding]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield mistake(where, f"{kind} {name} appears {count} times", "write it once")
+            yield mistake(where, f"{kind} {name} appears {count} times", "use it once")

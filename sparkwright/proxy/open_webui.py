@@ -10,17 +10,18 @@ from sparkwright.proxy.pools import Everyone, Pools
 from sparkwright.resolve.lock import Resolution
 from sparkwright.tls.host_certificates import identity
 
-#: Open WebUI's pages send their own tools with every message, unless a model is set otherwise.
+#: Open WebUI's pages send their own tools with every message, unless the model's settings turn the
+#: tools off.
 WITHOUT_TOOLS = {"DEFAULT_MODEL_METADATA": '{"capabilities": {"builtin_tools": false}}'}
 
 
 def page_of(
     plan: HostPlan, pools: Pools, hosts: Everyone, keys: Keys, resolution: Resolution, *, dry: bool
 ) -> haproxy.Page | None:
-    """Open WebUI of a host, which uses the address's LAN name; None without Open WebUI.
+    """Return a host's Open WebUI, which uses the address's LAN name; None without Open WebUI.
 
     Args:
-        pools: pools of all hosts. If one of their services refuses tools, pages send none.
+        pools: pools of all hosts. If a service in the pools refuses tools, pages send no tools.
         hosts: data of every host of the inventory.
     """
     address = plan.settings.address
@@ -45,7 +46,7 @@ def page_of(
 
 
 def _takes_tools(service: ServicePlan) -> bool:
-    """Whether a service answers chats with tools, or no chats at all."""
+    """Return whether a service answers chats with tools, or no chats at all."""
     program, arguments = engine(service.engine), dict(service.arguments)
     chats = "chat" in program.kinds(arguments, service.task)
     return not chats or program.limits(arguments).tools is not None

@@ -12,8 +12,8 @@ from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.tls.host_certificates import identity
 from sparkwright.tls.names import Tls
 
-#: Data of every host of the inventory, also outside the run's limit. Data outside the limit has not
-#: been validated.
+#: Data of every host of the inventory, including hosts outside the run's limit. Data outside the
+#: limit has not been validated.
 Everyone = Mapping[str, Mapping[str, Any]]
 
 
@@ -34,7 +34,7 @@ class PlannedPool:
 
     @property
     def wakes(self) -> tuple[str, ...]:
-        """Hosts on which a request activates the service while it sleeps."""
+        """Hosts on which a request activates the sleeping service."""
         return tuple(host for host, each in self.services.items() if each.settings.activate)
 
 
@@ -43,10 +43,10 @@ Pools = tuple[PlannedPool, ...]
 
 
 def planned_pools(plans: Iterable[HostPlan]) -> Pools:
-    """The pools of all hosts: each has services with equal names on the same hosts.
+    """Return the pools of all hosts: each pool has services with equal names on the same hosts.
 
     A service without a proxy accepts no client's key, and no other machine reaches a service at a
-    loopback address: neither is behind the address.
+    loopback address: neither service is behind the address.
     """
     serving: dict[str, dict[str, ServicePlan]] = {}
     tls: dict[str, Tls] = {}
@@ -73,7 +73,7 @@ def behind_address(service: ServicePlan) -> bool:
 
 
 def unverified(pools: Iterable[PlannedPool]) -> Iterator[finding.Finding]:
-    """Replicas that HAProxy can't verify. No configuration is written for these replicas yet."""
+    """Yield findings of replicas that HAProxy can't verify, before a configuration is written."""
     for host, tls in {host: pool.tls[host] for pool in pools for host in pool.services}.items():
         if tls == "own":
             continue  # the CA is made on first use
@@ -84,20 +84,20 @@ def unverified(pools: Iterable[PlannedPool]) -> Iterator[finding.Finding]:
 
 
 def replica_identity(host: str, tls: Tls, *, dry: bool) -> TlsIdentity | None:
-    """HAProxy's verification of a replica; None if the replica serves http.
+    """Return name and CA by which HAProxy verifies a replica; None if the replica serves http.
 
     Raises:
         UserError: the certificate has no name that HAProxy can verify.
     """
     tls_identity = identity(host, tls, dry=dry)
     if tls_identity is not None and tls_identity.name is None:
-        problem = "its certificate is for addresses alone, and HAProxy verifies names"
+        problem = "the certificate contains only addresses, and HAProxy verifies names"
         raise user_error.refusal(f"{host}: tls", problem, "have a name added to the certificate")
     return tls_identity
 
 
 def with_others(host: str, everyone: Everyone) -> frozenset[str]:
-    """A host's services that other hosts serve too, behind the fleet's address."""
+    """Return a host's services that other hosts serve, too, behind the fleet's address."""
     if all(data.get("address") is None for data in everyone.values()):
         return frozenset()
     services = {other: _serving(other, data) for other, data in everyone.items()}
@@ -106,7 +106,7 @@ def with_others(host: str, everyone: Everyone) -> frozenset[str]:
 
 
 def _serving(host: str, data: Mapping[str, Any]) -> frozenset[str]:
-    """Services of a host by its data, which may be incomplete; without followers in a cluster."""
+    """Return a host's services by its data, which may be incomplete; followers do not count."""
     names = set()
     for name, service in mapping(data.get("services")).items():
         cluster = mapping(mapping(data.get("clusters")).get(str(mapping(service).get("cluster"))))

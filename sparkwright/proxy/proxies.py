@@ -1,4 +1,4 @@
-"""Proxies of a host: one before each service that asks for it, and one for all models."""
+"""Proxies of a host: in front of each service with ``proxy``, and for all models."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from sparkwright.tls.host_certificates import serves_with
 def proxies_of(
     plan: HostPlan, everyone: Everyone, pools: Sequence[PlannedPool] = (), *, dry: bool = False
 ) -> Proxies | None:
-    """All proxies of a host; None for a host without any.
+    """Return all proxies of a host; None for a host without proxies.
 
     Args:
         everyone: data of every host of the inventory, in a limited run, too.
@@ -64,7 +64,7 @@ def _model_pool(pool: PlannedPool, everyone: Everyone, *, dry: bool) -> ModelPoo
 
 
 def health_file(plan: HostPlan) -> str | None:
-    """Input file of the health program; None if no service is behind a proxy."""
+    """Return the health program's configuration; None if no service is behind a proxy."""
     services = tuple(
         HealthService(
             name=service.name,
@@ -85,7 +85,7 @@ def health_file(plan: HostPlan) -> str | None:
 
 
 def health_unit(plan: HostPlan) -> str:
-    """Text of the unit that reports health."""
+    """Return the text of the health program's unit."""
     return templates.template("gateway/health.service.j2").render(
         home=f"{plan.settings.services_root}/gateway", runtime=HEALTH.removeprefix("/run/")
     )

@@ -2,7 +2,7 @@
 controller.
 
 A name of the controller's ssh_config or of .local is not a name on another host: HAProxy would
-start, call its configuration valid, and never use that replica.
+start with a valid configuration, and never use the replica.
 """
 
 import re
@@ -18,7 +18,7 @@ _SERVER = re.compile(r"^ +server (\S+) (?:\[([^\]]+)\]|([^:\s]+)):\d+ check", re
 
 
 def wanted(proxies: Proxies | None, seen_from_here: Mapping[str, str]) -> tuple[Reach, ...]:
-    """Connections that a host must try to the replicas of its pools.
+    """Return the connections that a host must try to the replicas of its pools.
 
     Args:
         seen_from_here: host -> the address at which the controller reached it.
@@ -33,7 +33,7 @@ def wanted(proxies: Proxies | None, seen_from_here: Mapping[str, str]) -> tuple[
 def settled(
     proxies: Proxies | None, reached: Mapping[str, Reached], config: str | None
 ) -> Proxies | None:
-    """The proxies with the addresses at which their host reaches the replicas.
+    """Return the proxies with the addresses at which their host reaches the replicas.
 
     Args:
         config: HAProxy's present configuration: a replica that is off for a while keeps its
@@ -67,7 +67,7 @@ def _at(replica: Replica, seen: Reached | None, before: Mapping[str, str]) -> Re
 
 
 def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterator[Finding]:
-    """A warning for each replica that the address's host does not reach."""
+    """Yield a warning for each replica that the address's host does not reach."""
     for name in dict.fromkeys(replica.name for replica in replicas(proxies)):
         seen = reached.get(name)
         if seen is not None and seen.address is None:
@@ -83,6 +83,6 @@ def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterat
 
 
 def replicas(proxies: Proxies | None) -> Iterator[Replica]:
-    """Replicas of the pools on other hosts, and on this host."""
+    """Yield the replicas of all pools, on this host and on other hosts."""
     for pool in proxies.pools if proxies else ():
         yield from pool.replicas

@@ -1,4 +1,4 @@
-"""Answers of hosts to one question, and the hosts without an answer."""
+"""Answers of hosts to a query, and the hosts without an answer."""
 
 import json
 from contextlib import suppress

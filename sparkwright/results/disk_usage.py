@@ -37,7 +37,7 @@ def render(hosts: Mapping[str, DiskUsage], *, pruning: bool) -> str:
 
 
 def faults(usage: DiskUsage) -> list[str]:
-    """Faults of sparkwright's own items on a host."""
+    """Return the faults of sparkwright's own items on a host."""
     return [thing.fault for thing in usage.things if thing.fault and thing.fault != _FOREIGN]
 
 
@@ -45,6 +45,6 @@ def _state(thing: Item) -> str:
     if thing.removed:
         return "removed"
     if thing.fault == _FOREIGN:
-        return "no receipt: perhaps another program's, so it stays"
+        return "no receipt: it may belong to another program, so it stays"
     used = f"used by {', '.join(thing.used_by)}" if thing.used_by else "not needed"
     return f"{used}; {thing.fault}" if thing.fault else used

@@ -32,11 +32,11 @@ class KeyRow:
 def rows(
     settings: Mapping[str, HostSettings], lines_by_host: Mapping[str, Sequence[str]]
 ) -> list[KeyRow]:
-    """Every value of every key.
+    """Return a row for every value of every key.
 
     Args:
         settings: settings of each host.
-        lines_by_host: host -> ``HASH name`` of the keys that open the host's proxies.
+        lines_by_host: host -> ``HASH name`` of the keys that the host's proxies accept.
     """
     opening: dict[tuple[str, str], list[str]] = {}
     for host, lines in lines_by_host.items():
@@ -60,7 +60,7 @@ def rows(
 
 
 def render(listed: Sequence[KeyRow]) -> str:
-    """The table."""
+    """Render the table."""
     cells = [
         (row.name, row.state, row.created or "-", ", ".join(row.hosts) or "-") for row in listed
     ]

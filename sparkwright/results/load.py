@@ -28,7 +28,7 @@ _COUNTERS = (
     metrics.GENERATED, metrics.DRAFTED, metrics.ACCEPTED,
     metrics.FIRST_TOKEN_SUM, metrics.FIRST_TOKEN_COUNT,
 )  # fmt: skip
-#: Characters of a figure.
+#: Largest number of characters of a figure.
 _FIGURE = 9
 #: A service's metrics by their neutral names.
 Metrics = Mapping[str, float]
@@ -36,7 +36,7 @@ Metrics = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Line:
-    """A service, or a host without services. Unknown values are None.
+    """A line of the table: a service, or a host without services. Unknown values are None.
 
     Attributes:
         problem: reason for missing figures.
@@ -85,7 +85,7 @@ class Seen:
 def lines(
     fleet: Mapping[str, Seen], meant: Callable[[str, str], bool] = lambda *_: True
 ) -> Iterator[Line]:
-    """The fleet, a line for each service.
+    """Yield a line for each service of the fleet.
 
     Args:
         meant: function that returns whether a service of a host is shown.
@@ -112,12 +112,12 @@ def lines(
 
 
 def table(rows: Sequence[Line]) -> list[str]:
-    """A heading, and a line for each service."""
+    """Return a heading, and a line for each service."""
     return columns([COLUMNS, *map(_cells, rows)])
 
 
 def problems(rows: Sequence[Line]) -> list[str]:
-    """Reasons for missing figures of services and hosts."""
+    """Return the reasons for missing figures of services and hosts."""
     return [
         visible(": ".join(filter(None, (line.host, line.service, line.problem))))
         for line in rows
@@ -149,12 +149,12 @@ def _service(line: Line, now: Metrics, before: Metrics | None, seconds: float) -
 
 
 def _rise(now: float | None, before: float | None) -> float | None:
-    """Increase of a counter; None if the counter restarted."""
+    """Return the increase of a counter; None if the counter restarted."""
     return None if now is None or before is None or now < before else now - before
 
 
 def _host(name: str, load: HostLoad) -> Line:
-    """The machine's figures; of several GPUs, the highest figures."""
+    """Return the host's figures; with several GPUs, the highest figures."""
     own = [gpu for gpu in load.gpus if gpu.memory_used_mib is not None and not gpu.unified]
     used, total = load.memory - load.available, load.memory
     if own:
@@ -177,5 +177,5 @@ def _highest(gpus: tuple[Gpu, ...], name: str) -> float | None:
 
 
 def _short(figure: str) -> str:
-    """A figure, shortened, since a host may report any number."""
+    """Shorten a figure, since a host may report any number."""
     return figure if len(figure) <= _FIGURE else f"{figure[: _FIGURE - 1]}…"

@@ -39,7 +39,7 @@ class Weighed:
     Attributes:
         problem: text after hosts and service: ``3 of 7 figures are worse than the card's``.
         seen: time of the finding's last observation.
-        more: explanation and remedy, a line each.
+        more: explanation and remedy, as lines.
     """
 
     weight: Weight

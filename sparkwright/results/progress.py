@@ -13,7 +13,7 @@ _BEFORE = FetchProgress("starting")
 def together(
     jobs: Mapping[str, FetchProgress | None], ended: frozenset[str] = frozenset()
 ) -> FetchProgress:
-    """All fetches of a host together: sums, sources, and a message with the share of each.
+    """Merge all fetches of a host: sums, sources, and a message with the share of each fetch.
 
     Args:
         jobs: name -> the host's report on a fetch; None if the fetch has not begun.
@@ -31,13 +31,13 @@ def together(
 
 
 def added(every: Collection[FetchProgress]) -> FetchProgress:
-    """Bytes and rates of several fetches."""
+    """Return the sums of bytes and rates of several fetches."""
     names = ("bytes_done", "bytes_total", "rate")
     return FetchProgress(**{name: sum(getattr(each, name) for each in every) for name in names})
 
 
 def figures(seen: FetchProgress) -> str:
-    """Bytes, rate, source and time left; empty while the total is unknown."""
+    """Return bytes, rate, source and time left; empty while the total is unknown."""
     if not seen.bytes_total:
         return ""
     amount = f"{seen.bytes_done / 1e9:.2f} of {seen.bytes_total / 1e9:.2f} GB"
@@ -48,12 +48,12 @@ def figures(seen: FetchProgress) -> str:
 
 
 def line(seen: FetchProgress) -> str:
-    """A host's fetches in one line."""
+    """Return a host's fetches in one line."""
     return ": ".join(filter(None, (figures(seen), seen.message)))
 
 
 def phases(seen: Mapping[str, Phase], now: float) -> str:
-    """Boot phases on a host with their durations; or the length of the watch.
+    """Return the boot phases on a host with their durations, or the remaining time of the watch.
 
     Args:
         seen: service -> the service's phase.
@@ -79,7 +79,7 @@ def _state(job: FetchProgress) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in words, of two or three digits."""
+    """Return a duration with its unit, in two or three digits."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

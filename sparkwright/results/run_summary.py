@@ -20,17 +20,17 @@ UNTOUCHED = ("left alone", "maintenance")
 
 @dataclass(frozen=True)
 class ServiceRow:
-    """address: ``host:port`` for clients, and scheme: ``http`` or ``https``.
+    """A service in the summary of a run.
 
     Attributes:
         address: ``host:port`` for clients, and scheme: ``http`` or ``https``.
         ca: file on the controller that verifies https; None for public CAs.
         image: reference by digest.
         models: repository -> commit.
-        smoke: None if the test was not reached.
+        smoke: result of the smoke test; None if the run did not reach the test.
         outcome: difference between the host's release and the plan: ``reverted``, ``left``, ``taken
             back`` or ``failed``; then ``release`` and ``image`` are the running release and image.
-        head: the answering host, if it is another host of its cluster.
+        head: the host that answers, if another host of the cluster answers for the service.
         routes: kinds of requests that the service answers, each with its route.
     """
 
@@ -60,7 +60,7 @@ class Row:
 
     Attributes:
         refused: why the host was refused or failed; None after a success.
-        left: why the run skipped the host without a fault: maintenance.
+        left: reason why the run skipped the host without a fault: maintenance.
         changes: the host's changes in this run.
         pending: changes that a dry run would make.
         executions: number of remote executions of the run.
@@ -104,7 +104,7 @@ class Outcome:
 
 
 def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str, str]) -> str:
-    """The whole report as text.
+    """Render the whole report as text.
 
     Args:
         keys: host -> shell expression of the host's API key.
@@ -127,7 +127,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     proved = [(row.host, service) for row, service in each
               if service.smoke and not service.smoke.failures and service.head is None]  # fmt: skip
     for host, service in proved[:1]:
-        lines += ["", "Ask it:", f"  {_curl(service, keys[host])}"]
+        lines += ["", "Example request:", f"  {_curl(service, keys[host])}"]
     if failed := [row for row in rows if row.refused]:
         # The report's last line has the reason of a single failed host.
         first = visible((failed[0].refused or "").partition("\n")[0])
@@ -156,7 +156,7 @@ def _models(service: ServiceRow) -> str:
 
 
 def as_json(rows: Sequence[Row], *, dry: bool, others: Sequence[object] = ()) -> str:
-    """The report as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``.
+    """Return the report as JSON: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``.
 
     Args:
         others: objects of hosts outside the run.
@@ -166,7 +166,7 @@ def as_json(rows: Sequence[Row], *, dry: bool, others: Sequence[object] = ()) ->
 
 
 def state(row: Row, service: ServiceRow, dry: bool) -> str:
-    """State of a service after the run, in a word or two."""
+    """Return the state of a service after the run, in a word or two."""
     if service.outcome:
         return service.outcome
     if row.left:
@@ -182,7 +182,7 @@ def state(row: Row, service: ServiceRow, dry: bool) -> str:
 
 
 def image_in_short(image: str) -> str:
-    """The digest of a pulled image, or the name of a built image, short; empty without an image."""
+    """Return a pulled image's digest or a built image's name, shortened; empty without an image."""
     if not image:
         return ""
     tag = image.rpartition(":")[2]
@@ -190,7 +190,7 @@ def image_in_short(image: str) -> str:
 
 
 def _curl(service: ServiceRow, key: str) -> str:
-    """A request that works when it is pasted into a shell of the controller, in any folder."""
+    """Return a curl command that works in a shell of the controller, in any folder."""
     route = "/v1/chat/completions"
     rest = '"max_tokens": 2048, "messages": [{"role": "user", "content": "What is 17 + 25?"}]'
     examples = {} if "chat" in service.routes else beside(__file__, "requests.yaml")

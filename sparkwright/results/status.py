@@ -1,6 +1,6 @@
 """Tables of the fleet's services and their history: status, history, diff.
 
-Data are a host's answers (sparkwright/host/status.py); nothing is fetched here.
+The data are hosts' answers (sparkwright/host/status.py); this module fetches nothing.
 """
 
 import difflib
@@ -22,7 +22,7 @@ from sparkwright.text.table import columns, folded_rows
 from sparkwright.text.timestamps import epoch, utc
 from sparkwright.text.visible import visible
 
-#: The column of the table of status in which equal hosts differ.
+#: Column of the status table in which merged hosts may differ.
 _HEALTH = 6
 
 
@@ -56,7 +56,7 @@ class Deployment(HostStatus):
     refused: tuple[str, ...] = ()
 
     def only(self, meant: Callable[[str], bool]) -> Self:
-        """The status, limited to the chosen services."""
+        """Return the status, limited to the chosen services."""
         return records.replace(
             self,
             services={name: each for name, each in self.services.items() if meant(name)},
@@ -69,7 +69,7 @@ class Deployment(HostStatus):
 
 
 def summary(seen: Deployment) -> dict[str, Any]:
-    """A host as ``status --json`` prints it: releases with their tags, without files."""
+    """Return a host as ``status --json`` prints it: releases with their tags, without files."""
     data: dict[str, Any] = records.encode(seen)
     del data["history"], data["actions"]
     for name, service in seen.services.items():
@@ -112,7 +112,7 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
 
 
 def _notes(seen: Deployment) -> Iterator[str]:
-    """Notes on maintenance, stopped services and switches at work on a host."""
+    """Yield notes on a host's maintenance, stopped services, lock and running switch."""
     if seen.maintenance:
         yield marks.in_maintenance(seen.maintenance, seen.now)
     for name, service in seen.services.items():
@@ -125,9 +125,9 @@ def _notes(seen: Deployment) -> Iterator[str]:
 
 
 def well(seen: Deployment) -> bool:
-    """Whether every planned service runs, is healthy and as planned, and the watch reports no
-    error. Without a plan the result is unknown. A host in maintenance does not count, since a user
-    took the host out.
+    """Return whether every planned service runs, is healthy and as planned, and the watch reports
+    no error. Without a plan the result is unknown. A host in maintenance does not count, since a
+    user took the host out.
     """
     if not seen.plan_known:
         return False
@@ -147,7 +147,7 @@ def _serves(service: ServiceStatus | None) -> bool:
 
 
 def past(seen: Deployment) -> list[HistoryEntry | homes.Action]:
-    """Switches of a host, and other requested actions, oldest first."""
+    """Return a host's switches and other requested actions, oldest first."""
     return sorted((*seen.history, *seen.actions), key=lambda entry: entry.at)
 
 
@@ -181,7 +181,9 @@ def _event(entry: HistoryEntry | homes.Action, seen: Deployment) -> Sequence[str
 
 
 def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
-    """Every switch in the form of the fleet's page (sparkwright/extras/dashboard/contents.py)."""
+    """Return every switch in the form of the fleet's page
+    (sparkwright/extras/dashboard/contents.py).
+    """
     return [
         {
             "host": host,
@@ -224,12 +226,12 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
 
 
 def _differing(seen: Deployment) -> str:
-    """Source of a diff's text, for the comparison of hosts."""
+    """Return a text that is equal for hosts with equal diffs."""
     return repr((seen.planned, {name: item.texts for name, item in seen.services.items()}))
 
 
 def cells(seen: Deployment, name: str) -> tuple[str, ...]:
-    """A service's release, tag, uptime, restarts, health and difference from the plan."""
+    """Return a service's release, tag, uptime, restarts, health and difference from the plan."""
     planned, service = seen.planned.get(name), seen.services.get(name)
     if service is None:
         new = f"to start {planned.tag}" if planned else "-"
@@ -270,7 +272,7 @@ def _refused(seen: Deployment) -> str:
 
 
 def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
-    """Differences in words, and the next deploy's action on the service.
+    """Describe the differences, and the next deploy's action on the service.
 
     Args:
         was_stopped: whether a user stopped the service, which is not a difference from the plan.
@@ -283,7 +285,7 @@ def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
 
 
 def _milliseconds(health: str) -> float:
-    """Response time of /health from a cell of the table; negative if the service is unhealthy."""
+    """Return /health's response time from a cell of the table; negative if unhealthy."""
     match = re.fullmatch(r"ok in (\d+) ms", health)
     return float(match[1]) if match else -1
 

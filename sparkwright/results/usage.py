@@ -1,4 +1,4 @@
-"""Use of models by keys, summed over the fleet's addresses: a table, and the record for pages."""
+"""Usage of models by keys, summed over the fleet's addresses: a table, and the record for pages."""
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
@@ -11,15 +11,14 @@ from sparkwright.host.models.report import UsageRow
 from sparkwright.results import answers
 from sparkwright.text.table import columns
 
-#: The last answer to `sparkwright usage`, for pages that ask no host.
+#: The last answer to `sparkwright usage`, for pages, which query no host.
 KEPT = Path(".sparkwright/usage.json")
 _HEAD = ("key", "model", "requests", "failed", "tokens in", "tokens out", "hours", "cut")
 
 
 def summed(rows: Iterable[UsageRow], *, by_day: bool = True) -> list[UsageRow]:
-    """Rows of several addresses, merged for each key and model, of each day or of all days.
-
-    A row of all days has the last day.
+    """Merge the rows of several addresses by key and model, for each day or for all days. A row for
+    all days has the last day.
     """
     sums: dict[tuple[str, ...], UsageRow] = {}
     for row in sorted(rows, key=lambda row: (row.day, row.key, row.model)):
@@ -31,7 +30,7 @@ def summed(rows: Iterable[UsageRow], *, by_day: bool = True) -> list[UsageRow]:
 
 
 def render(rows: Sequence[UsageRow]) -> str:
-    """The table, and a row with the sum of all."""
+    """Render the table, with the sum of all rows as the last row."""
     totals = summed(rows, by_day=False)
     if not totals:
         return "no request was counted"
@@ -52,7 +51,7 @@ def keep(rows: Sequence[UsageRow]) -> None:
 
 
 def kept(problems: list[Finding]) -> tuple[list[UsageRow], dt.datetime | None]:
-    """The stored rows, and their time; None if `sparkwright usage` never ran."""
+    """Return the stored rows and their time; the time is None if `sparkwright usage` never ran."""
     if not KEPT.exists():
         return [], None
     remedy = "remove the file, and run the command again"

@@ -5,15 +5,16 @@ from sparkwright.text.visible import visible
 
 
 def described(owner: Owner, now: float) -> str:
-    """Text such as ``ann@laptop (for 3 min)``. Both times are the host's own, seconds since the
-    epoch."""
+    """Return a text such as ``ann@laptop (for 3 min)``. Both times are the host's own, seconds
+    since the epoch.
+    """
     return (
         f"{visible(owner.by, 80)} (for {age(now - (now if owner.since is None else owner.since))})"
     )
 
 
 def age(seconds: float) -> str:
-    """A span of time in its largest unit."""
+    """Return a duration in its largest unit."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"

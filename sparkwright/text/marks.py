@@ -6,12 +6,14 @@ from sparkwright.text.visible import visible
 
 
 def in_maintenance(mark: Maintenance, now: float) -> str:
-    """Text such as ``in maintenance for 3 min, by ann@laptop: a new fan``, by the host's clock."""
+    """Return a text such as ``in maintenance for 3 min, by ann@laptop: a new fan``, by the host's
+    clock.
+    """
     return f"in maintenance for {age(now - mark.at)}, by {_who(mark)}"
 
 
 def stopped(mark: Stopped, now: float) -> str:
-    """Text such as ``stopped 3 min ago, by ann@laptop: too loud``."""
+    """Return a text such as ``stopped 3 min ago, by ann@laptop: too loud``."""
     return f"stopped {age(now - mark.at)} ago, by {_who(mark)}"
 
 

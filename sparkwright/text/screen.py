@@ -13,16 +13,16 @@ from typing import TypeVar
 
 _Seen = TypeVar("_Seen")
 
-#: Colours take no width.
+#: Escape sequences of colours, which take no width.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 #: A line's own indentation, and a label or a mark to the left of the text.
 _BEGINNING = re.compile(r"( *)((?:[a-z]{4,9}: +|- |\d+\. )?)")
-#: A narrower screen is unreadable.
+#: Smallest width in columns: a narrower screen is unreadable.
 _NARROWEST = 40
 
 
 def width() -> int | None:
-    """Columns of the terminal; None if standard output is not a terminal."""
+    """Return the columns of the terminal; None if standard output is not a terminal."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return max(_NARROWEST, int(given))
@@ -33,7 +33,7 @@ def width() -> int | None:
 
 
 def fitted(text: str, columns: int | None = None) -> str:
-    """Text with long lines broken at spaces; a word is never broken.
+    """Break long lines of a text at spaces; a word is never broken.
 
     Args:
         columns: width, instead of the terminal's width.

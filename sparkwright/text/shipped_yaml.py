@@ -5,7 +5,7 @@ from typing import Any
 
 
 def read(path: Path) -> Any:
-    """Data of a YAML file that ships with sparkwright."""
+    """Return the data of a YAML file that ships with sparkwright."""
     import yaml  # many runs do not need YAML
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -13,5 +13,5 @@ def read(path: Path) -> Any:
 
 
 def beside(module: str, name: str) -> Any:
-    """The data of a YAML file in the folder of a module, given its ``__file__``."""
+    """Return the data of a YAML file beside a module, given the module's ``__file__``."""
     return read(Path(module).with_name(name))

@@ -1,15 +1,17 @@
-"""Figures, spans and lists of hosts, short enough to be read."""
+"""Short texts for figures, ranges and lists of hosts."""
 
 import math
 import re
 from collections.abc import Sequence
 
-#: Number of hosts that are named one by one.
+#: Largest number of hosts that are named one by one.
 _NAMED = 6
 
 
 def number(value: float) -> str:
-    """Three significant digits, without an exponent: ``1234``, ``91.7``, ``0.088``."""
+    """Format a number with three significant digits, without an exponent: ``1234``, ``91.7``,
+    ``0.088``.
+    """
     if not math.isfinite(value):
         return "-"
     digits = 0 if value == 0 else 2 - math.floor(math.log10(abs(value)))
@@ -18,20 +20,20 @@ def number(value: float) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """A figure with its unit: times in ms, shares in percent."""
+    """Format a figure with its unit: times in ms, shares in percent."""
     if unit == "s":
         return f"{number(1000 * value)} ms"
     return f"{number(100 * value)} %" if unit == "share" else f"{number(value)} {unit}"
 
 
 def figure(low: float, high: float, unit: str) -> str:
-    """A figure or a range, with its unit."""
+    """Format a figure or a range, with its unit."""
     least, most = amount(low, unit), amount(high, unit)
     return most if least == most else f"{least.rpartition(' ')[0]} to {most}"
 
 
 def hosts_in_short(hosts: Sequence[str]) -> str:
-    """Names of a few hosts; of many hosts the first names, and the number of the others."""
+    """Return the names of a few hosts; of many hosts, the first names and a number."""
     if len(hosts) <= _NAMED:
         return ", ".join(hosts)
     return f"{', '.join(hosts[: _NAMED - 1])} and {len(hosts) - _NAMED + 1} more"

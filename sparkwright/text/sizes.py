@@ -1,4 +1,4 @@
 """Units of sizes."""
 
-#: Bytes.
+#: Bytes of a gibibyte.
 GIB = 1024**3

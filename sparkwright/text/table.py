@@ -1,21 +1,22 @@
-"""Tables of text; rich lays them out if a row does not fit."""
+"""Tables of text; rich lays out a table if a row does not fit."""
 
 from collections.abc import Callable, Sequence
 
 from sparkwright.text.screen import fitted, width
 from sparkwright.text.visible import visible
 
-#: Characters of a cell.
+#: Largest number of characters of a cell.
 _LONGEST = 400
 _GAP = 2
 
 
 def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
-    """Rows as lines, each column as wide as its widest cell; control characters from hosts are
-    escaped.
+    """Render rows as lines, each column as wide as its widest cell; control characters from hosts
+    are escaped.
 
-    If the terminal is too narrow for a row, its cells continue below; if it is too narrow for the
-    longest words side by side, each row is a paragraph. Piped rows stay one line each.
+    If the terminal is too narrow for a row, the cells continue on further lines; if the terminal is
+    too narrow for the longest words of all columns, each row is a paragraph. A piped row stays on
+    one line.
 
     Args:
         headed: whether the first row has the columns' heads.
@@ -28,8 +29,8 @@ def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
     room = width() or needed
     if needed <= room and all("".join(row).isascii() for row in cells):
         return [(" " * _GAP).join(map(str.ljust, row, whole)).rstrip() for row in cells]
-    # The import takes 40 ms. It is needed only if a row continues below, or a character may be two
-    # columns wide.
+    # rich takes 40 ms to import. It is needed only if a row has further lines, or a character may
+    # be two columns wide.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -49,7 +50,7 @@ def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
 
 
 def _paragraph(heads: Sequence[str], row: Sequence[str], room: int) -> list[str]:
-    """A row as lines of its cells, each with its head; a cell is broken only at spaces."""
+    """Render a row as lines of cells, each with its head; a cell is broken only at spaces."""
     first, *others = (f"{head} {cell}" for head, cell in zip(heads, row, strict=True))
     lines = [first]
     for field in others:
@@ -63,14 +64,14 @@ def _paragraph(heads: Sequence[str], row: Sequence[str], room: int) -> list[str]
 def folded_rows(
     rows: Sequence[Sequence[str]], own: int, slower: Callable[[str], float]
 ) -> list[Sequence[str]]:
-    """Rows below their head; rows that differ only in their host are merged.
+    """Merge rows that differ only in their host.
 
     Rows are merged only in a terminal; piped output keeps a row for each host.
 
     Args:
-        rows: the host first.
+        rows: the heads, then rows whose first cell is the host.
         own: a column in which equal hosts may differ: the slowest host's cell is shown.
-        slower: the cell's slowness, for comparison.
+        slower: function that returns a cell's slowness, for comparison.
     """
     if width() is None:
         return list(rows)

@@ -4,8 +4,8 @@ import datetime as dt
 
 
 def epoch(moment: str) -> float:
-    """RFC 3339 in UTC as seconds since the epoch: Docker writes nanoseconds, Python reads
-    microseconds.
+    """Convert an RFC 3339 time in UTC to seconds since the epoch: Docker writes nanoseconds, but
+    Python reads microseconds.
 
     An invalid time, which only a faulty host sends, counts as the epoch itself.
     """
@@ -18,8 +18,8 @@ def epoch(moment: str) -> float:
 
 
 def utc(seconds: float) -> dt.datetime:
-    """Seconds since the epoch as a time of day; the epoch itself for a number beyond the
-    calendar.
+    """Convert seconds since the epoch to a time in UTC; a number beyond the calendar becomes the
+    epoch itself.
     """
     try:
         return dt.datetime.fromtimestamp(seconds, dt.UTC)

@@ -2,7 +2,7 @@
 
 
 def short(value: object, longest: int = 80) -> str:
-    """A value as Python writes it, shortened."""
+    """Return the ``repr`` of a value, shortened."""
     try:
         text = repr(value)
     except Exception:  # a value's own __repr__ may fail, or recurse too deeply

@@ -21,7 +21,7 @@ _UNSAFE_BUT_LINES = re.compile(f"(?!\n)[{_CLASS}]")
 #: click's sequences for colours; no sequence that hides text or moves the cursor.
 _COLOUR = re.compile(r"(\x1b\[(?:[0-2]|3[0-7]|9[0-7])m)")
 _PAINT = re.compile(r"\x1b\[[0-9;:]*[mABCDGHJK]")
-#: Characters of one message of a host; longer messages are cut.
+#: Largest number of characters of a host's message; longer messages are cut.
 LONGEST = 2000
 #: Characters that prose and code need, and that control no terminal: a tab, and joiners of letters
 #: and emoji.
@@ -30,52 +30,52 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(text: str, longest: int = LONGEST) -> str:
-    """The text on one line, cut to ``longest``, with control sequences escaped."""
+    """Return the text on one line, cut to ``longest``, with control sequences escaped."""
     return _UNSAFE.sub(_escape, cut(text, longest))
 
 
 def log_line(text: str) -> str:
-    """A logged line of a program: its colours, and cursor movements of progress bars, are
-    removed; other control sequences are escaped.
+    """Return a program's logged line without colours and without the cursor movements of progress
+    bars; other control sequences are escaped.
     """
     return visible(_PAINT.sub("", text.expandtabs(4)), 4000)
 
 
 def paragraph(text: str, indent: str = "    ") -> str:
-    """Several logged lines of a program: lines after the first are indented, so that no line passes
-    for sparkwright's.
+    """Indent a program's logged lines after the first, so that no line looks like sparkwright's
+    own.
     """
     first, *rest = text.split("\n")
     return "\n".join([visible(first), *(f"{indent}{visible(line.strip())}" for line in rest)])
 
 
 def cut(text: str, longest: int) -> str:
-    """A text's beginning, and the size of the rest."""
+    """Return a text's beginning, and the size of the rest."""
     more = len(text) - longest
     return text if more <= 0 else f"{text[:longest]}… ({more} characters more)"
 
 
 def visible_text(text: str) -> str:
-    """Text of any length with its lines, for a page."""
+    """Escape a text of any length except its line breaks, for a page."""
     return _UNSAFE_BUT_LINES.sub(_escape, text)
 
 
 def visible_prose(text: str) -> str:
-    """Text of a model's answer: tabs and joiners of letters are part of the text."""
+    """Escape a model's answer, except tabs and joiners of letters, which belong to the text."""
     parts = _PROSE.split(text)
     parts[::2] = map(visible_text, parts[::2])
     return "".join(parts)
 
 
 def visible_but_colours(text: str) -> str:
-    """Lines with sparkwright's own colours: only colours pass."""
+    """Escape lines, except sparkwright's own colours."""
     parts = _COLOUR.split(text)
     parts[::2] = map(visible_text, parts[::2])
     return "".join(parts)
 
 
 def visible_json(document: str) -> str:
-    """JSON with its own line breaks: unsafe characters in its texts as JSON's escapes."""
+    """Return JSON with its line breaks, and with unsafe characters as JSON's escapes."""
     return _UNSAFE_BUT_LINES.sub(_json_escape, document)
 
 

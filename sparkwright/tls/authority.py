@@ -59,15 +59,15 @@ class Authority:
 def authority(
     now: dt.datetime, folder: Path = CA_DIRECTORY, *, names: Iterable[str] = (), dry: bool = False
 ) -> Authority:
-    """The site's CA, made if it is missing.
+    """Return the site's CA, and make the CA if it is missing.
 
     Args:
         names: hosts' names. If the CA does not permit the names, its certificate is made again for
-            these names as well: key and subject stay, and with them the certificates of hosts.
+            these names, too: key and subject stay, so the certificates of hosts stay valid.
         dry: whether nothing is written: a missing CA is made for this run alone.
 
     Raises:
-        UserError: others may read the CA's key, or the CA is damaged or expired.
+        UserError: other users may read the CA's key, or the CA is damaged or expired.
     """
     path = folder / "ca.pem"
     if dry:
@@ -86,9 +86,9 @@ def authority(
 def host_certificate(
     signer: Authority, host: str, names: Sequence[str], now: dt.datetime, *, dry: bool = False
 ) -> SecretText:
-    """A host's certificate and key, PEM: the stored pair, or a new pair if the stored one is not
-    signed by this CA, is not for these names, or has less than a third of its time left. A new pair
-    is stored unless ``dry``.
+    """Return a host's certificate and key, PEM: the stored pair, or a new pair if the stored pair
+    is not signed by this CA, is not for these names, or has less than a third of its time left. A
+    new pair is stored unless ``dry``.
     """
     path = signer.path.parent / "hosts" / f"{label(host)}.pem"
     with contextlib.nullcontext() if dry else _alone(signer.path.parent):
@@ -120,7 +120,7 @@ def _still_good(pem: str, signer: Authority, names: Sequence[str], now: dt.datet
 
 
 def subject_names(certificate: x509.Certificate) -> tuple[str, ...]:
-    """The names and addresses that a certificate is for."""
+    """Return the names and addresses in a certificate."""
     try:
         result = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -136,7 +136,7 @@ def _general(name: str) -> x509.GeneralName:
 
 
 def _subtrees(names: Iterable[str]) -> frozenset[x509.GeneralName]:
-    """The name constraints that permit hosts; each name permits names below it as well."""
+    """Return the name constraints that permit hosts; a name permits its subdomains, too."""
     result: set[x509.GeneralName] = {x509.DNSName("localhost"), *map(x509.IPAddress, _RANGES)}
     for name in names:
         if (ip := ip_address(name)) is None:
@@ -147,7 +147,7 @@ def _subtrees(names: Iterable[str]) -> frozenset[x509.GeneralName]:
 
 
 def _permitted(kept: Authority | None) -> frozenset[x509.GeneralName]:
-    """The name constraints of a CA.
+    """Return the name constraints of a CA.
 
     A certificate of an earlier version has no constraints, and permits every name.
     """
@@ -158,7 +158,7 @@ def _permitted(kept: Authority | None) -> frozenset[x509.GeneralName]:
 
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Two concurrent runs make one CA."""
+    """Lock the directory, so that two concurrent runs make only one CA."""
     make_folder(directory, 0o700)
     directory.chmod(0o700)
     handle = os.open(directory, os.O_RDONLY)
@@ -174,7 +174,7 @@ def _alone(directory: Path) -> Iterator[None]:
 
 @cache
 def _for_this_run(path: Path) -> Authority:
-    """A CA that is not stored, for a dry run."""
+    """Return a CA that is not stored, for a dry run."""
     pem = _made(dt.datetime.now(dt.UTC), _subtrees(()), None).encode()
     key = serialization.load_pem_private_key(pem, None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
@@ -202,7 +202,7 @@ def _broken(path: Path, problem: str) -> UserError:
 
 
 def _made(now: dt.datetime, subtrees: Iterable[x509.GeneralName], kept: Authority | None) -> str:
-    """Certificate and key of a CA, PEM; a kept CA's key, subject and expiry stay the same."""
+    """Return certificate and key of a CA, PEM; a kept CA's key, subject and expiry stay."""
     if kept is None:
         return _issued(None, f"sparkwright CA {now:%Y-%m-%d}", subtrees, now, now + CA_VALID)
     name = kept.certificate.subject.rfc4514_string().removeprefix("CN=")
@@ -213,8 +213,9 @@ def _issued(
     signer: Authority | None, name: str, names: Iterable[x509.GeneralName],
     now: dt.datetime, end: dt.datetime, key: ec.EllipticCurvePrivateKey | None = None,
 ) -> str:  # fmt: skip
-    """Return a key and its certificate, PEM: a host's, or a CA's if no signer is given. The key is
-    new unless it is given. ``names`` are the names in it, or the names that it permits.
+    """Return a key and its certificate, PEM: a host's, or a CA's if no signer is given. Without
+    ``key``, the key is new. ``names`` are the names in a host's certificate, or the names that a CA
+    permits.
     """
     key = key or ec.generate_private_key(ec.SECP256R1())
     subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -251,7 +252,7 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
 
 
 def pem(*parts: x509.Certificate | PrivateKeyTypes) -> str:
-    """Certificates and keys as text, one after another; a key without a passphrase."""
+    """Return certificates and keys in PEM, one after another; keys have no passphrase."""
     pkcs8, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     return b"".join(
         part.public_bytes(serialization.Encoding.PEM)

@@ -20,7 +20,7 @@ CERTIFICATE = "tls/host.pem"
 
 
 def certificate_place(service_home: str) -> str:
-    """Path of the proxies' certificate on a service's host."""
+    """Return the path of the proxies' certificate on a service's host."""
     return f"{PurePosixPath(service_home).parents[1]}/gateway/{CERTIFICATE}"
 
 
@@ -32,11 +32,11 @@ def serves_with(
     *,
     dry: bool = False,
 ) -> secrets.SecretText | None:
-    """Certificate and key of a host, PEM; None if it serves http.
+    """Return certificate and key of a host, PEM; None if the host serves http.
 
     Args:
         data: the host's data of inventory and group_data.
-        binds: addresses that its proxies listen on.
+        binds: addresses that the host's proxies listen on.
         dry: whether nothing is written: missing parts of the site's own CA are made for this run
             alone.
 
@@ -52,7 +52,7 @@ def serves_with(
 
 
 def identity(host: str, tls: Tls, *, dry: bool = False) -> TlsIdentity | None:
-    """Verification of a host by others; None if it serves http. See ``serves_with``."""
+    """Return name and CA that verify a host; None if the host serves http. See ``serves_with``."""
     if not isinstance(tls, str):
         return tls.identity if tls else None
     from sparkwright.tls.authority import authority
@@ -68,10 +68,11 @@ def peer_certificate(
     *,
     dry: bool = False,
 ) -> Certificate | None:
-    """A host's part in peer sharing; None without TLS.
+    """Return a host's certificate for peer sharing; None without TLS.
 
     Args:
-        proxies: certificate of its proxies, which covers more addresses; None without one.
+        proxies: certificate of the host's proxies, which covers more addresses; None without
+            proxies.
 
     Raises:
         UserError: the site's CA can't be used.
@@ -82,7 +83,7 @@ def peer_certificate(
 
 
 def _binds(data: Mapping[str, Any]) -> Iterator[str]:
-    """Addresses that a host's proxies will listen on, by its data."""
+    """Yield the addresses that a host's proxies will listen on, by its data."""
     services = data.get("services")
     entries = [*services.values()] if isinstance(services, dict) else []
     for entry in (*entries, data.get("address")):
@@ -96,7 +97,7 @@ def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[finding.Fi
     its certificate: afterwards the CA stays unchanged.
 
     Returns:
-        A warning if clients must import it again.
+        A warning if clients must import the CA again.
     """
     own = [
         names_of(host, data, _binds(data))
@@ -114,7 +115,7 @@ def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[finding.Fi
 
 
 def address_in_clear(host: str, settings: HostSettings) -> Iterator[finding.Finding]:
-    """A warning for an address for all models that others reach without TLS."""
+    """Yield a warning if other machines reach the address for all models without TLS."""
     address = settings.address
     if address and settings.tls is None and not is_loopback(address.bind):
         warning = _MESSAGES.mistake("address-in-clear", "address", host)
@@ -122,7 +123,7 @@ def address_in_clear(host: str, settings: HostSettings) -> Iterator[finding.Find
 
 
 def clear_services(host: str, services: Iterable[str], file: str) -> Iterator[finding.Finding]:
-    """Faults of services that others reach without a proxy on a host with TLS."""
+    """Yield the faults of services without a proxy that other machines reach on a host with TLS."""
     for service in services:
         path = f"{file}: tls: {service} has no proxy"
         yield _MESSAGES.mistake("in-clear", path, host, service=service)
@@ -131,7 +132,7 @@ def clear_services(host: str, services: Iterable[str], file: str) -> Iterator[fi
 def of_user(
     settings: HostSettings, data: Mapping[str, Any], host: str, file: str
 ) -> Certificate | None:
-    """The user's certificate of a host; None without one.
+    """Return the user's certificate of a host; None without a certificate.
 
     Args:
         file: file of the setting, for messages.

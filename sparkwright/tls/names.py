@@ -1,4 +1,4 @@
-"""A host's certificate, and the names and addresses that certificates are for."""
+"""A host's certificate, and the names and addresses in certificates."""
 
 import hashlib
 import ipaddress
@@ -21,7 +21,7 @@ _OWN = "sparkwright.internal"
 
 @dataclass(frozen=True)
 class Certificate:
-    """Certificate of a host with its key, PEM, and the identity that others verify."""
+    """Certificate of a host with its key, PEM, and the identity that other programs verify."""
 
     pem: secrets.SecretText
     identity: TlsIdentity
@@ -32,7 +32,7 @@ Tls = Literal["own"] | Certificate | None
 
 
 def ip_address(text: str) -> IpAddress | None:
-    """An IP address; None for a name."""
+    """Parse an IP address; None for a name."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -40,13 +40,13 @@ def ip_address(text: str) -> IpAddress | None:
 
 
 def is_name(text: str) -> bool:
-    """Whether a certificate can have the text as a host's name."""
+    """Return whether a certificate can have the text as a host's name."""
     return bool(_NAME.fullmatch(text.lower())) and ip_address(text) is None and len(text) < 254
 
 
 def label(host: str) -> str:
-    """Return a host's inventory name, which may be an address or a connector's, as one label of a
-    host name; no two hosts share a label.
+    """Return a host's inventory name, which may be an address or a connector's name, as one label
+    of a host name; no two hosts share a label.
     """
     text = re.sub(r"[^a-z0-9-]+", "-", host.lower()).strip("-")[:50]
     if text == host:
@@ -55,21 +55,21 @@ def label(host: str) -> str:
 
 
 def own_name(host: str) -> str:
-    """The name by which other hosts verify a host."""
+    """Return the name by which other hosts verify a host."""
     return f"{label(host)}.{_OWN}"
 
 
 def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> tuple[str, ...]:
-    """All names and addresses of a host, names in lower case, sorted.
+    """Return all names and addresses of a host, names in lower case, sorted.
 
     Args:
         data: the host's data of inventory and group_data.
-        binds: addresses that its proxies listen on.
+        binds: addresses that the host's proxies listen on.
     """
     named = [host, inventory.ssh_address(host, data), inventory.lan_address(host, data)]
     named += [bind for bind in binds if bind not in settings.EVERY_ADDRESS]
     result = {item.lower() for item in named if is_name(item) or ip_address(item)}
-    # Name that Avahi announces in a LAN.
+    # Add the names that Avahi announces in a LAN.
     result |= {f"{item}.local" for item in result if is_name(item) and "." not in item}
     return tuple(sorted({*result, own_name(host), "localhost", "127.0.0.1", "::1"}))
 

@@ -23,10 +23,11 @@ _MESSAGES = Messages(__file__)
 def user_certificate(
     settings: TlsSettings, host: str, address: str, where: str, now: dt.datetime
 ) -> Certificate:
-    """The user's certificate for a host.
+    """Return the user's certificate for a host.
 
     Args:
-        address: address of clients' and other hosts' connections; the certificate must cover it.
+        address: address to which clients and other hosts connect; the certificate must cover the
+            address.
         where: file and key of the setting, for messages.
 
     Raises:
@@ -90,7 +91,7 @@ def _time_and_name(
 ) -> Iterator[Fault]:
     if now > leaf.not_valid_after_utc:
         ended = f"{leaf.not_valid_after_utc:%Y-%m-%d}"
-        yield "certificate", f"{file} expired on {ended}", "renew it"
+        yield "certificate", f"{file} expired on {ended}", "renew the certificate"
     if now < leaf.not_valid_before_utc:
         begins = f"{leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
         yield (
@@ -108,7 +109,7 @@ def _time_and_name(
 def _signed(
     settings: TlsSettings, chain: Sequence[x509.Certificate], roots: Sequence[x509.Certificate]
 ) -> Iterator[Fault]:
-    """Whether each certificate leads to the next one, and the last to the CA."""
+    """Yield a fault if a certificate is not signed by the next certificate, or by the CA."""
     for item, signer in pairwise(chain):
         if not _by(item, signer):
             subject = item.subject.rfc4514_string() or "the first"

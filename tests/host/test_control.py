@@ -221,9 +221,7 @@ def test_a_sleeping_service_is_left_asleep_and_refused_by_name(host: Host) -> No
     host.running = {"a"}
     for action in (START, RESTART):
         answer = host.do(action=action, services=("b",))
-        assert answer.faults == (
-            "b sleeps while a runs: sparkwright activate b exchanges them",
-        )
+        assert answer.faults == ("b sleeps while a runs: sparkwright activate b exchanges them",)
         assert (answer.done, host.message) == ({}, [])
     assert set(host.do(action=RESTART).done) == {"a"}
     assert host.do(services=("b",)) == ControlAnswer(("a", "b"))

@@ -7,7 +7,7 @@ from sparkwright.host.proxy import place
 
 #: Units of a group with a calendar.
 TIMER, SCHEDULE = "sparkwright-schedule.timer", "sparkwright-schedule.service"
-#: Units of a group with a service that requests activate: HAProxy sends them to the socket.
+#: Units of a group with a service that starts on request: HAProxy sends requests to the socket.
 SOCKET, WAKE = "sparkwright-wake.socket", "sparkwright-wake.service"
 
 

@@ -1,6 +1,6 @@
 """Compare fetched files with the catalog's data on the model, by headers and small files only.
 
-Hashes prove that the bytes are the repository's. They do not find mistakes in the repository
+Hashes prove that the bytes are the repository's. Hashes do not find mistakes in the repository
 itself: renamed tensors, a missing shard, another quantization.
 """
 
@@ -13,7 +13,7 @@ from sparkwright.host.lib import documents
 #: Largest header of a safetensors file, in bytes; real models stay below it.
 _LARGEST_HEADER = 100 << 20
 _FEW = 3
-#: ``quant_method`` of config.json -> the catalog's name of the format, where they differ.
+#: ``quant_method`` of config.json -> the catalog's name of the format, if the names differ.
 _FORMATS = {
     None: "bf16",
     "modelopt_fp4": "modelopt",

@@ -50,7 +50,7 @@ def reported(directory: Path) -> bool:
 
 @records.dataclass(frozen=True)
 class Part:
-    """A file of a request that is being filled.
+    """A file of a request during its download.
 
     Attributes:
         received: function that counts written bytes by downloader.

@@ -1,12 +1,12 @@
 """Run the program from the request to the exit code, and fetch a repository: find the files that
 are on the disk, fetch the other files, put all files in place, and write the receipt.
 
-Files that are already on this host are not fetched. Besides the destination and other
-revisions, the request names directories that the user already has: a plain download, a cache,
-another layout. Their files are found by the hash of their content; names and directories do not
-matter. Their owners may change them later, so root hashes and keeps its own copy, which takes no
-space on a file system that can clone files (Btrfs, XFS). A file is hard linked only if
-root alone can write to it and to every directory above it. The user's directories are not changed.
+Files that are already on this host are not fetched. Besides the destination and other revisions,
+the request names directories that the user already has: a plain download, a cache, another layout.
+Their files are found by the hash of their content; names and directories do not matter. The owners
+may change these files later, so root hashes and keeps its own copy, which takes no space on a file
+system that can clone files (Btrfs, XFS). A file is hard linked only if root alone can write to it
+and to every directory above it. The user's directories are not changed.
 """
 
 import fcntl
@@ -284,7 +284,7 @@ def fetch(
         missing = missing_files(work)
         kept = _prepare(work, missing)
         if kept:
-            log(f"{kept} bytes ({size(kept)}) of {every} are here already")
+            log(f"{kept} bytes ({size(kept)}) of {every} are already on this host")
         if missing:
             libraries = None
             # The libraries have no rate limit.

@@ -30,14 +30,14 @@ class Failed(Exception):
 
 
 def check(stop: Event) -> None:
-    """Raise Failed if the run is to end."""
+    """Raise Failed if the run must end."""
     if stop.is_set():
         raise Failed("stopped")
 
 
 def refusal(source: str, answer: Mapping[str, object]) -> str:
-    """Return the name of the message for an HTTP error: the first rule that matches the answer has
-    it.
+    """Return the name of the message for an HTTP error, from the first rule that matches the
+    answer.
     """
     for conditions, name in _TEXTS["refusals"][source]:
         if all(answer[key] in values for key, values in conditions.items()):

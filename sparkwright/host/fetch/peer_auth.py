@@ -18,7 +18,7 @@ _AUTHORIZATION = re.compile(
     r" mac=([0-9a-f]{64})",
     re.ASCII,
 )
-#: The hash of an empty body: requests have none.
+#: Hash of an empty body: requests have no body.
 EMPTY = hashlib.sha256().hexdigest()
 
 

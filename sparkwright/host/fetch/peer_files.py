@@ -25,7 +25,7 @@ _MOST_RANGES = 1000
 #: Writers end on multiples of this size: bytes beyond the last multiple may be half written.
 _SETTLED = 256 << 10
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-#: Seconds after which a run's key expires; every download ends before.
+#: Seconds after which a run's key expires; every download ends earlier.
 LIFE = 2 * 86400
 _LARGEST_KEY = 128
 
@@ -114,7 +114,7 @@ class Revision:
 
 
 def names(path: str) -> list[str] | None:
-    """Return the names in an address's path; None if one of them can't be a file name."""
+    """Return the names in an address's path; None if a part can't be a file name."""
     try:
         result = [urllib.parse.unquote(part, errors="strict") for part in path.split("/")[1:]]
     except UnicodeDecodeError:

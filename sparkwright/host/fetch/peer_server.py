@@ -1,17 +1,17 @@
 """Serve this host's models and images to peers and to its own Docker, even during their download.
 
-systemd opens the port and passes it on, so no local program can take it; for a bundle the
-controller does so. The server ends after some time without an authenticated request.
+systemd, or for a bundle the controller, opens the port and passes the socket on, so no local
+program can take the port. The server ends after some time without an authenticated request.
 
 `GET /challenge` returns a challenge. `GET /files/models/<org--name>/<commit>/<path>` and
-`/files/images/<digest>/<path>`, signed with it, return a range of a file of at most PIECE bytes.
-With `?ranges` both list the ranges that are on the disk, whether a fetch runs that will add more
-("alive"), and whether the file will not change any more ("ended"). Every answer is signed, its
-body's hash included, and brings the next challenge.
+`/files/images/<digest>/<path>`, signed with the challenge, return a range of a file of at most
+PIECE bytes. With `?ranges`, both addresses list the ranges that are on the disk, whether a fetch
+runs that will add more ("alive"), and whether the file will not change any more ("ended"). The
+signature of an answer includes the body's hash, and every answer contains the next challenge.
 
-`/v2/` is a read-only container registry of this host's images, for its own Docker. It sends a
-blob's bytes as they arrive, so that Docker unpacks while the rest is downloaded. Docker can't sign:
-it shows a password by Basic authentication, which is valid over loopback only.
+`/v2/` is a read-only container registry of this host's images, for its own Docker. The registry
+sends a blob's bytes as they arrive, so that Docker unpacks during the download. Docker can't sign
+requests: it sends a password with Basic authentication, which is valid over loopback only.
 """
 
 import base64
@@ -41,15 +41,15 @@ from sparkwright.host.lib.connections import Bounded, Connections
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
 _FIRST_PASSED = 3
-#: Seconds between two checks of whether the server is to end.
+#: Seconds between two checks whether the server must end.
 _LOOK = 0.2
 #: Simultaneous connections in total, and with one address.
 MOST = 256
 MOST_OF_ONE = 64
 #: Number of bytes in one read from the disk.
 _BLOCK = 256 << 10
-#: Bytes of a request's head, and seconds for it: for an unknown client, and until a known peer's
-#: next request.
+#: Largest size of a request's head in bytes, and seconds for the head: from an unknown client, and
+#: until a known peer's next request.
 _HEAD = 16 << 10
 UNKNOWN, _KNOWN = 10.0, 60.0
 #: Headers that may occur once only: two readers could choose different values.
@@ -90,8 +90,8 @@ class PeerServer:
     def run(self) -> None:
         """Serve until the server is stopped, was idle for long enough, or has lost its files.
 
-        If a user empties /opt/sparkwright by hand, the server's view of its directories is lost,
-        and it would refuse every request until its idle time ends.
+        If a user empties /opt/sparkwright by hand, the server loses its view of the directories,
+        and would refuse every request until its idle time ends.
         """
 
         def converse(connection: socket.socket, address: Any, _: object) -> None:
@@ -120,7 +120,7 @@ class Conversation(BaseHTTPRequestHandler):
     server: PeerServer  # type: ignore[assignment]
     _challenge = ""
     _is_known = False
-    #: Signs the answer to a request that was signed: status, range and hash of the body.
+    #: Function that signs the answer to a signed request: status, range and hash of the body.
     _sign: Callable[..., str] | None = None
 
     def setup(self) -> None:
@@ -225,8 +225,8 @@ class Conversation(BaseHTTPRequestHandler):
         if not 0 < end - start <= peers.PIECE or end > file.size:
             self._head(416)
             return
-        # Read the bytes twice; the second time they are in the page cache. So the signature can go
-        # first, and this process holds no copy.
+        # Read the bytes twice, the second time from the page cache: the signature goes first, and
+        # this process holds no copy.
         hashed, at = hashlib.sha256(), start
         while at < end:
             block = os.pread(file.descriptor, min(_BLOCK, end - at), at)

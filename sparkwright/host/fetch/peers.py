@@ -1,8 +1,8 @@
 """Download files from peers: other hosts of the fleet, which may still be fetching them.
 
-A peer server (peer_server.py) lists which ranges of a file it has. The client fetches these ranges
-over few connections, and waits for the other ranges while the peer's own fetch is fast enough.
-Content that no peer has comes from the source.
+A peer server (peer_server.py) lists the ranges of a file that it has. The client fetches these
+ranges over few connections, and waits for the other ranges while the peer's own fetch is fast
+enough. Content that no peer has comes from the source.
 
 Peers prove that they belong to the fleet (peer_auth.py). The client does not trust their content,
 but hashes it like any other content. Requests are signed, and an answer is used only after its
@@ -36,7 +36,7 @@ _TRIES = 3
 #: Seconds over which a peer's rate is measured: the peer may be verifying its files or retrying its
 #: own source.
 WINDOW = 300.0
-#: Bytes per second below which a connection is given up.
+#: Bytes per second below which the client drops a peer.
 LEAST = 32 << 10
 #: Bytes of one request, which stay in memory until their signature was checked.
 PIECE = 8 << 20
@@ -46,7 +46,7 @@ _CONNECT, _ANSWER, _PIECE_TIME = 5.0, 10.0, 60.0
 
 
 class Broken(Exception):
-    """The peer hung up, was too slow, or sent an invalid answer."""
+    """The peer closed the connection, was too slow, or sent an invalid answer."""
 
 
 class Unproven(Exception):
@@ -84,7 +84,7 @@ class PeerClient(http.client.HTTPConnection):
         self._challenge = ""
 
     def held(self) -> Held:
-        """Ask the peer which ranges of the file it has. Raises Unproven or Broken."""
+        """Query the peer's ranges of the file. Raises Unproven or Broken."""
         status, _, body = self._get(f"{self._path}?ranges", "", _LARGEST_LIST, _ANSWER)
         if status != 200:
             raise Broken(f"HTTP {status}")

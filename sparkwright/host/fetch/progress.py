@@ -1,4 +1,4 @@
-"""Progress of a fetch: counters, progress.json for followers, and log lines."""
+"""Progress of a fetch: counters, progress.json for other programs, and log lines."""
 
 import time
 from collections import Counter, deque
@@ -33,7 +33,7 @@ class FetchProgress:
     message: str = ""
 
 
-#: Downloader of the bytes that peers sent.
+#: Name of peers as a downloader.
 PEERS = "peers"
 _WINDOW = 10.0  # seconds over which the rate is averaged
 
@@ -58,7 +58,7 @@ class Progress:
         Thread(target=self._tick, daemon=True).start()
 
     def present(self, path: str, count: int) -> None:
-        """Set how many bytes of a file are on the disk."""
+        """Set the number of a file's bytes that are on the disk."""
         with self._lock:
             self._present[path] = count
 

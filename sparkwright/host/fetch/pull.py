@@ -1,8 +1,8 @@
 """Get an image into Docker: its blobs are fetched like a model's files, then Docker pulls them.
 
-An image download can therefore be resumed, limited, shared with peers and followed by bytes, like a
-model's. Docker pulls from this host's peer server while the blobs arrive, and still checks and
-unpacks them itself. The digest identifies the image, regardless of its origin.
+Like a model's download, an image's download can therefore be resumed, limited, shared with peers
+and followed by bytes. Docker pulls from this host's peer server while the blobs arrive, and still
+checks and unpacks them itself. The digest identifies the image, regardless of its origin.
 """
 
 import base64

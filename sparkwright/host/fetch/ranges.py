@@ -81,7 +81,7 @@ def side_by_side(
 
 @dataclass
 class RangeFetch:
-    """Fetches ranges of one part."""
+    """Download of the ranges of one part."""
 
     request: FetchRequest
     source: Source
@@ -93,8 +93,8 @@ class RangeFetch:
     def run(self, location: Location, connections: int) -> bool:
         """Fetch the missing ranges. Raises Failed; the part keeps the bytes that arrived.
 
-        Returns whether every byte was written only once; otherwise a hash made meanwhile proves
-        nothing.
+        Returns whether every byte was written only once; otherwise a hash made during the download
+        is not valid.
         """
         self._location, self._file = location, self.part.file
         pieces = _pieces(self.part.missing(), connections, self.request.chunk_size)
@@ -197,7 +197,9 @@ class RangeFetch:
                     raise _Cut(reason, at)
 
     def _fill(self, answer: Any, buffer: memoryview, goal: int) -> tuple[int, str | None]:
-        """Read up to ``goal`` bytes. Returns their number, and the reason if it is lower."""
+        """Read up to ``goal`` bytes. Returns the number of bytes read, and the reason if the number
+        is lower.
+        """
         filled = 0
         while filled < goal:
             if self.stop.is_set() or self._abort.is_set():
@@ -218,8 +220,7 @@ class RangeFetch:
 def _pieces(missing: holes.Ranges, connections: int, least: int) -> Iterator[tuple[int, int]]:
     """Cut ranges into requests: large requests first, smaller requests towards the end.
 
-    So no connection ends up alone with a large request, and few bytes remain to be hashed at the
-    end.
+    Towards the end, no connection has a large request left, and few bytes remain to be hashed.
     """
     left = holes.total(missing)
     for start, end in missing:

@@ -1,4 +1,4 @@
-"""Write, read and check the program's requests, which are JSON files.
+"""Write, read and check the fetch program's requests, which are JSON files.
 
 A mistake raises Failed with one message that names the key.
 """
@@ -70,14 +70,14 @@ class FetchRequest:
         destination: directory that gets the files once all of them are verified.
         state_dir: directory that gets progress.json.
         files: the files to fetch, at least one.
-        downloader: hf_transfer, xet (the hub's Xet storage for the files that it has there,
-            hf_transfer for all other files) or http.
+        downloader: hf_transfer, xet (Xet for files in the hub's Xet storage, hf_transfer for all
+            other files) or http.
         max_connections: connections of all large files together. Two large files are fetched at
-            once. If the network limits each connection, more connections are faster. Memory is
-            bounded by
-            max_connections * chunk_size, since hf_transfer holds a whole chunk before it writes it.
+            once. If the network limits each connection, more connections are faster. The product
+            max_connections * chunk_size bounds the memory, since hf_transfer holds a whole chunk in
+            memory.
         headroom: bytes that must stay free on the file system.
-        backoff: seconds before the second try; they double with each further try.
+        backoff: seconds before the second try; the pause doubles with each further try.
         stall: seconds without a byte after which a connection is closed.
         expect: expected content of the files, beyond their hashes.
         source: hub or registry. Every file of a registry is named by its sha256.
@@ -265,7 +265,7 @@ def _check(request: FetchRequest) -> None:
 
 
 def _validate(file: FetchFile) -> None:
-    """Refuse a file that could not be verified, or whose path leads out of the directory."""
+    """Refuse a file that can't be verified, or whose path leads out of the directory."""
     name, path = file.path, PurePosixPath(file.path)
     faults = {
         "file_name": not name or "\0" in name or "\\" in name,

@@ -27,10 +27,10 @@ from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import bounded, records
 
 _T = TypeVar("_T")
-#: HTTP statuses that are worth another try.
+#: HTTP statuses after which another try may succeed.
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 _LONGEST_WAIT = 30.0
-# If a server demands a longer pause, a later run should try again.
+# Longest pause that a server can demand: for a longer pause, a later run should try again.
 _LONGEST_RETRY_AFTER = 300.0
 
 
@@ -83,7 +83,7 @@ class Xet:
 
 @records.dataclass(frozen=True)
 class Location:
-    """Address of a file, the headers for it, and the same file in Xet storage."""
+    """Address of a file, the headers for the request, and the same file in Xet storage."""
 
     url: str
     headers: dict[str, str]
@@ -96,7 +96,7 @@ class _Queried:
     secret: token or ``user:password``, or None.
     """
 
-    #: Whether tokens are valid for minutes: after HTTP 401 a new one is requested.
+    #: Whether tokens expire within minutes: after HTTP 401 a new token is requested.
     renews = False
 
     def __init__(self, request: FetchRequest, secret: str | None, stop: Event) -> None:
@@ -178,7 +178,8 @@ def origin(url: str) -> tuple[str, str, int]:
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, and sends the token only while scheme, host and port stay the same.
+    """Handler that follows redirects, and sends the token only while scheme, host and port stay the
+    same.
 
     A redirect from https to http or to another protocol is refused.
     """
@@ -202,8 +203,8 @@ class Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
-    """Opens http and https addresses with a given class of answers and, optionally, a connect
-    function.
+    """Handler that opens http and https addresses with a given class of answers and, optionally, a
+    connect function.
     """
 
     def __init__(
@@ -255,8 +256,8 @@ _XET_TOKENS = re.compile(r'<([^<>]*)>\s*;\s*rel="?xet-auth"?')
 
 
 class _OnTheHub(Redirects):
-    """Follows redirects within the hub (a renamed repository); any other redirect is a file's
-    address.
+    """Handler that follows redirects within the hub (a renamed repository); any other redirect is a
+    file's address.
     """
 
     leaves = False
@@ -275,7 +276,7 @@ class Hub(_Queried):
             raise self.failed("other_commit", commit=commit)
 
     def direct(self, path: str) -> Location:
-        """Return the hub's own address of a file; it may redirect."""
+        """Return the hub's own address of a file; the hub may redirect it."""
         request = self._request
         url = f"{request.endpoint}/{request.repo}/resolve/{request.revision}/{quote(path)}"
         return Location(url, self._headers(url))
@@ -357,7 +358,7 @@ class Registry(_Queried):
             self._authorization = self.ask(self._authorize)
 
     def direct(self, path: str) -> Location:
-        """Return the address of a blob or manifest; it may redirect."""
+        """Return the address of a blob or manifest; the registry may redirect it."""
         manifest = path in self._request.manifests
         headers = {"Accept": _ACCEPT} if manifest else {}
         if self._authorization:
@@ -373,7 +374,7 @@ class Registry(_Queried):
         return f"{self._request.endpoint}/v2/{self._request.repo}/{kind}/sha256:{digest}"
 
     def _authorize(self) -> str | None:
-        """Request the manifest, and follow the registry's challenge, if any. Returns the new
+        """Request the manifest, and answer the registry's challenge, if any. Returns the new
         header.
         """
         url = self._url("manifests", self._request.revision)

@@ -2,8 +2,8 @@
 
 Libraries fetch the source's large files, each in a worker process that this module watches:
 hf_transfer fetches an empty part by many ranges at once; hf_xet fetches the missing ranges of a
-part from the hub's Xet storage. Ranges that they leave out remain holes in the part, and ranges.py
-fetches them.
+part from the hub's Xet storage. Ranges that the libraries leave out remain holes in the part, and
+ranges.py fetches them.
 """
 
 import json
@@ -30,8 +30,9 @@ from sparkwright.host.lib.records import dataclass, encode
 _AT_ONCE = (4, 2)  # small and large files to fetch at once; as many are hashed in parallel
 _GRACE = 3.0  # seconds that threads have to notice that the run ends
 _WORKER = Path(__file__).with_name("worker.py")
-#: These threads wait and do not compute. With two threads the chunks of hf_transfer lose their
-#: order: the start of a file may then arrive last, and hashing can't keep up.
+#: Threads of each library, which wait and do not compute. With two threads the chunks of
+#: hf_transfer lose their order: the start of a file may then arrive last, and hashing can't keep
+#: up.
 _THREADS = {"hf_transfer": "1", "Xet": "2"}
 #: Both libraries report whole blocks only: hf_transfer a chunk per connection, and hf_xet up to 64
 #: MiB of a xorb. On a slow connection a block takes minutes; as long as the host receives this many
@@ -154,11 +155,11 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Libraries:
-    """Starts the workers of one run.
+    """The downloader libraries of one run, each in a worker process.
 
     Attributes:
-        lock: a descriptor that every worker keeps open, so that the run's lock is held until it
-            ends.
+        lock: a descriptor that every worker keeps open, so that the run's lock is held until the
+            worker ends.
     """
 
     work: workspace.Workspace
@@ -185,7 +186,7 @@ class Libraries:
         return once
 
     def _fetch(self, name: str, part: Part, location: Location, connections: int) -> str | None:
-        """Fill the missing ranges of a part by hf_transfer, which takes an empty part only, or Xet.
+        """Fill a part's missing ranges with Xet, or with hf_transfer, which needs an empty part.
 
         Returns None, or the reason of an early end.
         """
@@ -215,7 +216,7 @@ class Libraries:
             link.unlink(missing_ok=True)
 
     def _run(self, job: dict[str, Any], count: Callable[[int], None]) -> str | None:
-        # hf_xet needs a folder of its own, and a job can't write to the user's home.
+        # hf_xet needs its own folder, and a job can't write to the user's home.
         with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as cache:
             own = {"TOKIO_WORKER_THREADS": _THREADS[job["downloader"]], "HF_XET_CACHE": cache}
             with subprocess.Popen(

@@ -31,13 +31,13 @@ def _digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> list[str
 
 
 class Follower(Thread):
-    """Hashes a part during its download, so that little is left to read at the end.
+    """Thread that hashes a part during its download: at the end, little is left to read.
 
     A part is filled in many places at once; only the bytes before its first hole are hashed. If the
     digest differs from the expected digest, the complete part is hashed once more.
     """
 
-    #: Writers end on multiples of this: bytes beyond the last multiple may be half written.
+    #: Writers end on multiples of this number: bytes beyond the last multiple may be half written.
     _SETTLED = 2 << 20
     _STEP = 64 << 20
     _POLL = 0.05
@@ -59,7 +59,7 @@ class Follower(Thread):
         self._over.set()
 
     def sha256(self) -> str | None:
-        """Return the sha256 of a filled part; None if it could not be hashed."""
+        """Return the sha256 of a filled part; None if the part could not be hashed."""
         self.join()
         return self._sha256
 
@@ -80,7 +80,7 @@ class Follower(Thread):
                     digest.update(buffer[:count])
                     at += count
                     if at - synced >= self._STEP:
-                        # Starts writing to the disk now, so that the last sync is short, and frees
+                        # Start writing to the disk now, so that the last sync is short, and free
                         # the page cache, which on a Spark shares its memory with the GPU.
                         os.posix_fadvise(file.fileno(), synced, at - synced, os.POSIX_FADV_DONTNEED)
                         synced = at

@@ -1,4 +1,4 @@
-"""Workspace of a fetch: its directories with owners and modes, and the files in place."""
+"""Workspace of a fetch: directories with owners and modes, and the completed files."""
 
 import fcntl
 import os
@@ -50,7 +50,7 @@ class Workspace:
     @cached_property
     def base(self) -> Path:
         """Return the directory that gets the files: the destination if it exists (a file was
-        changed, or another program filled it), else the stage's.
+        changed, or another program filled it), otherwise ``files`` in the stage.
         """
         return self.destination if self.destination.is_dir() else self.root / "files"
 
@@ -106,7 +106,7 @@ class Workspace:
         extras -= {*expected, receipt.NAME}
         if extras:
             more = f" and {len(extras) - 5} more" if len(extras) > 5 else ""
-            log(f"not in this repository, left alone: {', '.join(sorted(extras)[:5])}{more}")
+            log(f"extra files stay unchanged: {', '.join(sorted(extras)[:5])}{more}")
 
     @contextmanager
     def lock(self) -> Iterator[int]:
@@ -179,8 +179,8 @@ def publish(path: Path, *, own: bool = True) -> None:
 
 
 def real_directories(base: Path, path: str) -> None:
-    """Create the directories of a file below ``base``; existing directories are given to root
-    alone.
+    """Create the directories of a file below ``base``; root becomes the only owner of existing
+    directories.
 
     A link or file in their place is removed.
     """

@@ -29,7 +29,7 @@ class Reached:
 
     Attributes:
         address: IP address; None if the host was not reached.
-        written: the requested name or address that led to it.
+        written: the requested name or address that led to ``address``.
         dns: whether ``written`` is a name that DNS resolves.
         tried: failed names and addresses, each with the reason.
     """
@@ -46,7 +46,7 @@ _REFUSED = "no program listens on the port yet"
 
 
 class Question:
-    """Queries this host's addresses while other queries run."""
+    """Query of this host's addresses, which runs beside other queries."""
 
     def __init__(self) -> None:
         self._listed = Running("ip", "-o", "addr", "show", "scope", "global")
@@ -76,7 +76,7 @@ def usable(address: str) -> bool:
 
 
 def reached(wanted: tuple[Reach, ...]) -> dict[str, Reached]:
-    """Find an address of each host that answers from here; all hosts are tried at once."""
+    """Find an address at which each host answers this host; all hosts are tried at once."""
     results = {host.name: Reached(tried=("its name was not resolved in time",))
              for host in wanted}  # fmt: skip
 
@@ -113,7 +113,7 @@ def _reached(host: Reach) -> Reached:
             tried.append(f"{address}: {why}")
     if not silent:
         return Reached(tried=tuple(tried))
-    # Sort IPv4 first: services listen there by default.
+    # Sort IPv4 first: services listen on IPv4 by default.
     address, written = sorted(silent, key=lambda result: ":" in result[0])[0]
     return Reached(address, written, _by_dns(written), tuple(tried))
 

@@ -1,4 +1,4 @@
-"""Names of annotations. Carried programs do without ``typing``, whose import takes 3 ms."""
+"""Names for type annotations. Programs on hosts do not import ``typing``, which takes 3 ms."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
-"""apt on this host: installed packages, and changes of packages once no other program changes
-any.
+"""apt on this host: installed packages, and changes of packages while no other program changes
+packages.
 """
 
 import fcntl
@@ -24,8 +24,8 @@ _QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
 def installed(*names: str) -> tuple[str, ...]:
-    """Return the completely installed packages among the given names; all packages without
-    names.
+    """Return the completely installed packages among the given names; without names, all installed
+    packages.
     """
     form = "${Package} ${db:Status-Status}\n"
     lines = run("dpkg-query", "-W", "-f", form, *names, timeout=60).out.splitlines()

@@ -1,4 +1,4 @@
-"""Bounds on servers' answers: their number of bytes, and their time."""
+"""Limits on servers' answers: number of bytes, and time."""
 
 import functools
 import http.client
@@ -77,7 +77,7 @@ class Guarded(io.RawIOBase):
 
 
 class _Answer(http.client.HTTPResponse):
-    """An answer with a bounded head and body; a download has only its head bounded."""
+    """An answer with a bounded head and body; of a download, only the head is bounded."""
 
     def __init__(
         self, sock: socket.socket, *args: Any, most: int | None, seconds: float, **kwargs: Any
@@ -106,5 +106,5 @@ def answers(most: int, seconds: float) -> Callable[..., http.client.HTTPResponse
     return functools.partial(_Answer, most=most, seconds=seconds)
 
 
-#: ``response_class`` of a connection for downloads: their heads are bounded.
+#: ``response_class`` of a connection for downloads: only the head is bounded.
 downloads = functools.partial(_Answer, most=None, seconds=_HEAD_SECONDS)

@@ -64,7 +64,7 @@ class Connections:
 
 
 class Bounded(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """Handles the connections of a socket that already listens.
+    """Server for the connections of a socket that already listens.
 
     Args:
         handler: function called with connection, address and this server.

@@ -26,7 +26,7 @@ class Disk:
 
 
 def nearest(path: str) -> Path:
-    """Return the path or its nearest existing parent: its files will be on that file system."""
+    """Return the path or its nearest existing parent, whose file system will hold the path."""
     existing = Path(path)
     while not existing.exists():
         existing = existing.parent
@@ -47,7 +47,7 @@ def kind(path: str) -> str:
     for line in (documents.text("/proc/self/mountinfo") or "").splitlines():
         mount, _, rest = line.partition(" - ")
         point = re.sub(r"\\(\d{3})", lambda item: chr(int(item[1], 8)), mount.split()[4])
-        # Of two mounts at one point, the later one hides the earlier.
+        # Of two mounts at one point, the later mount hides the earlier mount.
         if (existing == Path(point) or Path(point) in existing.parents) and len(point) >= longest:
             fstype, longest = rest.split()[0], len(point)
     return fstype

@@ -28,7 +28,7 @@ class Docker:
 
 @dataclass(frozen=True)
 class Container:
-    """A container as Docker has it; ``created`` and ``started`` are RFC 3339.
+    """A container as Docker reports it; ``created`` and ``started`` are RFC 3339.
 
     Attributes:
         release: release of the container; None for an unmanaged container.
@@ -43,7 +43,7 @@ class Container:
 
 
 _HERE = "unix://"
-#: Bytes of an answer at most: a list of all containers has some hundred KiB.
+#: Largest size of an answer in bytes: a list of all containers has some hundred KiB.
 _LARGEST = 32 << 20
 
 
@@ -148,9 +148,9 @@ def image_names() -> list[str]:
 def store(info: dict[str, Any]) -> str:
     """Return the directory of Docker's images.
 
-    With containerd's image store, the default of fresh installations since Docker 29, they are in
-    containerd's own directory, regardless of data-root (docker/cli#6645), or below data-root if
-    Docker has started its own containerd.
+    With containerd's image store, the default of fresh installations since Docker 29, the images
+    are in containerd's own directory, regardless of data-root (docker/cli#6645), or below data-root
+    if Docker has started its own containerd.
     """
     root = str(info["DockerRootDir"])
     if not in_containerd(info):

@@ -34,7 +34,7 @@ def decoded(cls: type[T], document: str | None) -> T | None:
 
 
 def lines(path: Path | str) -> list[dict[str, Any]]:
-    """Return the JSON objects of a file with one object a line; torn lines are skipped."""
+    """Return the JSON objects of a file with one object a line; incomplete lines are skipped."""
     return objects(text(path) or "")
 
 

@@ -76,7 +76,7 @@ def due(group: Group, minute: int) -> str:
 
 
 def member(group: Group, active: Active | None) -> str:
-    """Return the running member: the activated service if it is still a member, else the first."""
+    """Return the running member: the activated service if still a member, or the first."""
     return active.service if active and active.service in group.members else group.members[0]
 
 
@@ -128,7 +128,7 @@ def activate(state: Path, chosen: dict[str, str], by: str, why: str) -> None:
 
 
 def mark(home: Path, unit: str, *, asleep: bool) -> None:
-    """Make boots and Docker restarts skip a service, or include it again. Its unit checks for this
+    """Make boots and Docker restarts skip a service, or include it again. The unit checks for this
     file, so systemd needs no reload.
     """
     file = home / ASLEEP

@@ -1,4 +1,4 @@
-"""A fault of an answer, with its cause: the verdict of a check that failed."""
+"""Fault of an answer, with its cause: the result of a failed check."""
 
 import re
 import struct

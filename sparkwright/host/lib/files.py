@@ -2,8 +2,8 @@
 file.
 
 Every name is opened relative to its directory's descriptor; only root may be able to change the
-directory (trusted.py), and links are not followed. So another user can't make root write or read
-elsewhere.
+directory (trusted.py), and links are not followed. Therefore, another user can't make root write or
+read elsewhere.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bo
     """Write a file that other users can't read at any moment. Returns whether it changed.
 
     Args:
-        parents: mode of a directory that is made for it.
+        parents: mode of a directory that is made for the file.
         durable: whether to sync the file before returning; a file that is written every minute or
-            lies in memory does not need it.
+            lies in memory does not need the sync.
 
     Raises:
         trusted.Exposed: another user may change a directory above the file.

@@ -24,7 +24,7 @@ class Gpu:
         memory_used_mib: used mebibytes of its own memory.
         temperature_c, power_w: degrees Celsius and watts.
         busy_percent: share of the last sampling period in which the GPU computed.
-        clock_mhz, clock_max_mhz: clock of its multiprocessors, now and at most.
+        clock_mhz, clock_max_mhz: present and highest clock of the multiprocessors.
         index, uuid: its names in Docker and nvidia-smi; the index can change with the slot.
         event_reasons: bits of clocks_event_reasons.active; 0 if not reported.
     """
@@ -77,7 +77,7 @@ STATE = (
 )
 #: Fields above, and the GPU's own memory, which a GB10 lacks.
 LOAD = (*STATE, "memory.total", "memory.used")
-#: Arguments that list the programs computing on a GPU, without the desktop's.
+#: Arguments that list the programs computing on a GPU, without the desktop's programs.
 HOLDERS = ("--query-compute-apps=process_name,used_gpu_memory", "--format=csv,noheader")
 #: Patterns of a number (``10.20 W``) and of mebibytes.
 _NUMBER, _MIB = r"(-?\d+(?:\.\d+)?).*", r"(\d+)(?:\s*MiB)?"

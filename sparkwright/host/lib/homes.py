@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sparkwright.host.lib import documents, files, records
 
-#: The file is beside bootstrap's record: removing services does not remove it, and only root can
-#: change it.
+#: File of a host's maintenance, beside bootstrap's record: removing services does not remove it,
+#: and only root can change it.
 MAINTENANCE = "/var/lib/sparkwright/maintenance.json"
 
 
@@ -88,7 +88,7 @@ def chosen(named: Iterable[str] | None, homes: Mapping[str, Path]) -> dict[str, 
 
 
 def unit(name: str) -> str:
-    """The systemd unit of a service."""
+    """Return the systemd unit of a service."""
     return f"sparkwright-{name}.service"
 
 

@@ -14,9 +14,7 @@ from sparkwright.host.lib.records import dataclass
 
 @dataclass(frozen=True)
 class Ping:
-    """Request that an IPv4 address answer over a device, to packets with ``size`` bytes of
-    payload.
-    """
+    """Request for a ping of an IPv4 address over a device, with ``size`` bytes of payload."""
 
     address: str
     device: str
@@ -29,8 +27,7 @@ _MOST = 1 << 16
 
 
 def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: float = 1.0) -> str:
-    """Ping an IPv4 address over a device with unfragmented packets. Returns the fault; empty if the
-    address answers.
+    """Ping an IPv4 address over a device with unfragmented packets.
 
     Args:
         size: bytes of payload: 8972 fill an MTU of 9000.
@@ -53,8 +50,8 @@ def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: flo
 
 
 def all_nodes(device: str, wait: float = 1.0) -> set[str]:
-    """Return link-local addresses that answer at a device (``ping ff02::1%device``), including its
-    own.
+    """Return link-local addresses that answer at a device (``ping ff02::1%device``), including the
+    host's own address.
     """
     try:
         with _socket(socket.AF_INET6, socket.IPPROTO_ICMPV6, device) as link:

@@ -13,7 +13,7 @@ _ERROR = re.compile(
 )
 #: Time and level at the start of llama-server's own lines.
 _LEVEL = re.compile(r"\d{1,9}(?:\.\d{1,3}){3} E (.+)")
-#: Compose erases the previous line before it prints one, even without a terminal.
+#: Compose erases the previous line before it prints a new line, even without a terminal.
 ERASE = "\x1b[2K"
 #: Errors of vLLM's API server and of llama-server that only point to an earlier error.
 _POINTERS = (

@@ -24,7 +24,8 @@ _QUERY, _RIGHT = "What is the capital of France?", 1
 _LENGTHS = ("hidden_size", "out_features", "projection_dim", "d_model", "n_embd")
 #: Side of the requested picture in pixels.
 _SIDE = 256
-#: Standard deviation of 16-bit samples below which nothing is audible, and seconds of a word.
+#: Standard deviation of 16-bit samples below which a recording is silent, and shortest duration of
+#: a word in seconds.
 _SILENCE, _SHORTEST = 50.0, 0.2
 _FORM = "sparkwright-smoke-form"
 
@@ -69,7 +70,7 @@ def judged(kind: str, answer: http.Answer, files: Path | None = None) -> str:
     """
     try:
         return KINDS[kind].judge(answer, files or Path(os.devnull))
-    # The health program judges answers of engines: no file may crash it.
+    # The health program judges answers of engines: no answer or model file may crash it.
     except SHAPE as error:
         raise Fault("shape", f"the answer has an unexpected form: {error!r}") from None
 
@@ -192,7 +193,7 @@ KINDS: dict[str, Kind] = {
         {},
     ),
     "speech": Kind({"input": f"{voice.SENTENCE}.", "response_format": "wav"}, _spoken, {}),
-    # With two steps, an option that only vLLM-Omni has, the picture is coarse, which is enough.
+    # Two steps (an option that only vLLM-Omni has) give a coarse picture, which is enough.
     "image": Kind(
         {"prompt": "a red ball on green grass", "n": 1, "size": f"{_SIDE}x{_SIDE}",
          "response_format": "b64_json", "num_inference_steps": 2},

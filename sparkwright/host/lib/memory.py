@@ -1,4 +1,4 @@
-"""The host's memory and its other users; on a GB10 the GPU uses the same memory."""
+"""The host's memory, and whether a desktop uses it; on a GB10 the GPU shares this memory."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -13,7 +13,7 @@ from sparkwright.host.lib.http import NoAnswer, Server
 GENERATED, READ, STEPS = "generated", "prompt_tokens", "steps"
 #: Present requests; preempted requests; and ended requests by reason.
 RUNNING, WAITING, PREEMPTED, ENDED = "running", "waiting", "preempted", "ended"
-#: Requests by the tokens of their answer; smoke tests and health checks ask for at most 50.
+#: Requests by the tokens of their answer; smoke tests and health checks request at most 50.
 BUDGET, SHORT = "budget", "budget:50.0"
 #: The used share of the KV cache.
 CACHE = "cache_used"
@@ -78,7 +78,7 @@ def progress(figures: dict[str, float]) -> float:
 
 
 def ask(server: Server, names: Mapping[str, str]) -> dict[str, float] | None:
-    """Return a server's totals now; None if it does not report them."""
+    """Return a server's totals now; None if the server reports no metrics."""
     try:
         answer = server.get("/metrics")
     except NoAnswer:

@@ -7,14 +7,15 @@ caller stops its unit, and the next request starts it again.
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.lib.records import dataclass
 
-#: Seconds of one step: 16 s for 16 GiB of weights into RAM on an H200, 5 s back from the disk.
+#: Time limit of a step in seconds: on an H200, 16 GiB of weights take 16 s into RAM, and 5 s back
+#: from the disk.
 _STEP = 600.0
 
 
 @dataclass(frozen=True)
 class Step:
-    """A POST request to an engine; ``method`` names the method of its body, which is empty
-    without one.
+    """A POST request to an engine; ``method`` is the method in the body; without a method the body
+    is empty.
     """
 
     path: str
@@ -26,7 +27,7 @@ class Nap:
     """Requests by which an engine sleeps and wakes up.
 
     Attributes:
-        state: route that reports whether it sleeps, as ``is_sleeping``.
+        state: route that reports whether the engine sleeps, as ``is_sleeping``.
     """
 
     state: str

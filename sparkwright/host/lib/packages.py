@@ -14,9 +14,9 @@ class Package:
     """A package of the distribution.
 
     Attributes:
-        version: installed version; None if the package is missing. Then:
-        candidate: version that apt-get would install; None without a version.
-        unreachable: why apt-get can't download; None if it can.
+        version: installed version; None if the package is missing.
+        candidate: version that apt-get would install for a missing package, if any.
+        unreachable: why apt-get can't download a missing package; None if it can.
     """
 
     version: str | None = None
@@ -30,7 +30,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
 
 
 class Question:
-    """Asks a package's program for its version while other queries run.
+    """Query of a package's version by its program, which runs beside other queries.
 
     Args:
         proxy: proxy for the download if apt itself has none configured.

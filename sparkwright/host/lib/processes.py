@@ -32,7 +32,7 @@ class Outcome:
 
     @property
     def message(self) -> str:
-        """Return the command's last line, preferably of stderr; empty if it printed none."""
+        """Return the last line of the output, preferably of stderr; empty without output."""
         lines = (self.err.strip() or self.out.strip()).splitlines()
         return lines[-1] if lines else ""
 
@@ -42,7 +42,7 @@ _MOST = 64 << 20
 
 
 class Running:
-    """A command that runs beside others, in English, since its output is parsed.
+    """A command that runs beside other commands, with English output, which is parsed.
 
     Args:
         timeout: seconds to wait for its end; None for no limit.

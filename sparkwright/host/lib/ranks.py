@@ -10,7 +10,7 @@ from sparkwright.host.lib import documents, http, records
 STATE = "rank-state.json"
 #: File in the same directory that a follower touches when the head reports that the engines answer.
 SERVED = "rank-served"
-#: File in the same directory with the engine's variables, by the host's fabric at the last start.
+#: File in the same directory with the engine's variables for the host's fabric at the last start.
 FABRIC = "fabric.env"
 
 
@@ -24,9 +24,9 @@ class RankConfig:
     Attributes:
         number: 0 is the head.
         hosts, addresses: hosts and addresses of all ranks, in order.
-        port: port at which the head's engine gathers the ranks; the next port is the rank
-            program's.
-        command: command that starts the engine, and ends with it.
+        port: port at which the head's engine gathers the ranks; the rank program uses the next
+            port.
+        command: command that starts the engine, and ends with the engine.
         shape: cabling of the hosts' ConnectX-7; None on a plain network, which clients use, too.
         environment: the engine's planned fabric variables, used if the host finds no fabric.
     """
@@ -78,7 +78,7 @@ def missing(home: str | Path) -> str | None:
     result = state(home)
     if result is None or result.step != WAITING:
         return None
-    return f"it waits for the other ranks: {'; '.join(result.missing) or 'their state is unknown'}"
+    return f"waits for the other ranks: {'; '.join(result.missing) or 'their state is unknown'}"
 
 
 def server(home: str | Path, address: str, port: int) -> http.Server:
@@ -95,8 +95,8 @@ def server(home: str | Path, address: str, port: int) -> http.Server:
 
 
 def health(home: str | Path, server: http.Server | None = None) -> http.Health | None:
-    """Return the health of a service: from its state for a follower and for a waiting head, else
-    from its server. The result is None if it depends on the server and no server is given.
+    """Return the health of a service: from its state for a follower and for a waiting head,
+    otherwise from its server. The result is None if a server is needed and not given.
     """
     rank = state(home)
     if rank and rank.step == WAITING:

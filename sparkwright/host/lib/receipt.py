@@ -1,7 +1,7 @@
 """Receipt of a fetched directory, and its check without reading the files.
 
-A receipt lists the content that was verified once. It is valid for files that only root can have
-written since: size and time prove nothing about a file that another user may change.
+A receipt lists the content that was verified once. The receipt is valid for files that only root
+can have written since: size and time prove nothing about a file that another user may change.
 """
 
 import os
@@ -19,7 +19,7 @@ class ReceiptEntry:
         size: bytes of the file.
         mtime_ns: time of its last change when it was verified, in ns since the epoch.
         sha256: sha256 of the content.
-        blob_id: git's SHA-1 of the content, where the repository names the file by it.
+        blob_id: git's SHA-1 of the content, if the repository names the file by its blob id.
     """
 
     size: int
@@ -58,7 +58,7 @@ def read(directory: str) -> Receipt | None:
 
 
 def fault(path: str, entry: ReceiptEntry) -> str | None:
-    """Return the fault of one file against its receipt entry, or None."""
+    """Return a file's deviation from its receipt entry, or None."""
     try:
         result = os.lstat(path)
     except OSError:
@@ -102,7 +102,7 @@ def check(directory: str, commit: str) -> str | None:
 
 def _foreign(directory: Path) -> str | None:
     """Return why other users than root may change a model's subdirectory; None if only root may, or
-    if it is missing.
+    if the subdirectory is missing.
     """
     try:
         result = directory.lstat()

@@ -45,13 +45,13 @@ def systemctl(*arguments: str) -> Outcome:
 
 
 def reload() -> None:
-    """Have systemd read changed units again."""
+    """Reload systemd's units."""
     systemctl("daemon-reload")
 
 
 def is_enabled(name: str) -> bool:
-    """Return whether all links of a unit's [Install] section exist; read from files, since
-    ``enable`` reloads.
+    """Return whether all links of a unit's [Install] section exist: ``enable``, which reloads, is
+    then not needed.
     """
     links = _links(name)
     return links is not None and all(link.is_symlink() for link in links)
@@ -70,8 +70,8 @@ def _links(name: str) -> list[Path] | None:
 def want_at_boot(name: str, *, wanted: bool) -> None:
     """Enable or disable a unit at boot, without a reload.
 
-    ``enable`` reloads, and with --no-reload it marks every unit as changed. So this function makes
-    the links itself.
+    ``enable`` reloads, and with --no-reload it marks every unit as changed. This function therefore
+    makes the links itself.
     """
     for link in _links(name) or ():
         if not wanted:
@@ -82,14 +82,14 @@ def want_at_boot(name: str, *, wanted: bool) -> None:
 
 
 def enable(*units: str) -> None:
-    """Have boots start units, with a reload if any of them is not enabled yet."""
+    """Enable units at boot, with a reload if any unit is not enabled yet."""
     for name in units:
         if not is_enabled(name):
             systemctl("enable", "--quiet", name)
 
 
 def disable(*units: str) -> None:
-    """Stop units, and keep boots from starting them."""
+    """Stop units, and disable them at boot."""
     systemctl("disable", "--quiet", "--now", *units)
 
 

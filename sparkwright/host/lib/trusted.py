@@ -1,8 +1,8 @@
 """Paths that root may trust, since only root can change any part of them.
 
-A user who may write to a directory decides where its names lead. So root reads and writes only
-below its own directories, which are opened one by one, by descriptor, without following another
-user's link. A process without root's rights has nothing to lose, so it accepts every path.
+A user who may write to a directory decides where its names lead. Root therefore reads and writes
+only below its own directories, which are opened one by one, by descriptor, without following
+another user's link. A process without root's rights accepts every path.
 """
 
 import os
@@ -102,7 +102,7 @@ def take_over(path: str | Path, make: int = 0o755) -> None:
 
 
 def set_up(path: str | Path, uid: int, mode: int) -> None:
-    """Make a directory, or set owner, group and mode of an existing one."""
+    """Make a directory, or set owner, group and mode of an existing directory."""
     with directory(path, make=mode, own=False) as handle:
         _set(handle, uid, mode)
 
@@ -114,7 +114,7 @@ def give(handle: int, mode: int, ids: tuple[int, int] | None = None) -> None:
     can write.
 
     Raises:
-        PermissionError: other users could write there.
+        PermissionError: other users could write to the file or directory.
     """
     try:
         if ids is not None:

@@ -7,7 +7,7 @@ from sparkwright.host.lib.annotations import T
 
 
 def remaining(fault: Callable[[], T], seconds: float, pause: float = 0.1) -> T:
-    """Return a fault that is still there after ``seconds``; a false value once it has gone.
+    """Return a fault that remains after ``seconds``; a false value once the fault has gone.
 
     Args:
         fault: function that returns the fault, or a false value; called repeatedly.

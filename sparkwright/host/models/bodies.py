@@ -51,7 +51,7 @@ class Fields:
         model: the model's name.
         end: bytes before the object's closing brace.
         member: JSON member to insert there, so that a stream ends with its usage; empty if the
-            client asked for usage itself, or for no stream.
+            client requests usage itself, or no stream.
     """
 
     model: str
@@ -66,13 +66,13 @@ class Room:
         self._held = Counter[str]()
 
     def hold(self, key: str, size: int, whole: int) -> None:
-        """Count bytes of a body; a negative number releases them.
+        """Count bytes of a body; a negative number releases the bytes.
 
         Args:
             whole: bytes of the whole body, if known.
 
         Raises:
-            Refused: there is no room for them.
+            Refused: there is no room for the bytes.
         """
         held, share = self._held, _FOR_LARGE if whole > _SMALL else 1
         if held[key] + size > OF_A_KEY * share or held.total() + size > OF_ALL * share:
@@ -88,7 +88,7 @@ def boundary(content_type: str = "") -> str:
     """
     match = _BOUNDARY.match(content_type)
     if match and content_type.lower().count("boundary") > 1 + match[1].lower().count("boundary"):
-        raise Refused(400, "A form has one boundary.")
+        raise Refused(400, "The form has more than one boundary.")
     return match[1].strip() if match else ""
 
 
@@ -109,12 +109,12 @@ def parse(data: bytes, boundary: str) -> Fields:
 
 
 def parse_apart(file: Any, boundary: str) -> Fields:
-    """Parse the fields of a body in a file in a separate process. Blocks.
+    """Parse the fields of a body in a file in a separate process; the call blocks.
 
     Raises:
         Refused: as in ``parse``, or the body takes too much time or memory.
     """
-    import subprocess  # subprocess takes 8 ms to import: the child does without
+    import subprocess  # subprocess takes 8 ms to import: the child does not need it
 
     file.flush()
     file.seek(0)
@@ -122,7 +122,7 @@ def parse_apart(file: Any, boundary: str) -> Fields:
     command = [sys.executable, "-IBS", "-c", _PROGRAM, boundary, library]
     done = subprocess.run(command, stdin=file.fileno(), capture_output=True, check=False)
     if done.returncode:
-        raise Refused(400, "The body takes too long to read, or too much memory.")
+        raise Refused(400, "The body takes too much time or memory to parse.")
     outcome = json.loads(done.stdout)
     if isinstance(outcome, str):
         raise Refused(400, outcome)
@@ -158,7 +158,7 @@ def _json(data: bytes) -> Fields:
         raise Refused(400, "The JSON of the body is nested too deeply.") from None
     except ValueError:
         raise Refused(400, "The body is not JSON.") from None
-    if twice:  # two parsers may disagree on which member counts
+    if twice:  # two parsers may choose different members
         raise Refused(400, f"The body has {twice[0][:60]!r} twice.")
     if not isinstance(request, dict) or not isinstance(request.get("model"), str):
         raise Refused(400, "The body is not a JSON object that names a model.")
@@ -194,7 +194,7 @@ def _form(data: bytes, boundary: bytes) -> Fields:
             raise Refused(400, "The form has a part without an end, or too many parts.")
         head = _PART.fullmatch(data, start, body) if body - start <= _VALUE else None
         if head is None:
-            raise Refused(400, "The form has a part with a head that is not a field's or file's.")
+            raise Refused(400, "The form has a part whose head is not valid for a field or file.")
         if b"model" in head.groups():
             models.append(data[body + 4 : min(at - 2, body + 4 + _VALUE)])
     if len(models) != 1:

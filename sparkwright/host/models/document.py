@@ -10,7 +10,7 @@ from sparkwright.host.lib.records import Malformed, dataclass, decode, field
 KINDS = (
     "chat", "completion", "embedding", "rerank", "score", "transcription", "speech", "image",
 )  # fmt: skip
-#: systemd's socket, at which HAProxy hands requests over.
+#: systemd's socket, to which HAProxy passes requests.
 DOOR = "/run/sparkwright-models/door.sock"
 #: Open WebUI's socket, its unit, and the directory of its accounts, chats and files.
 PAGE_SOCKET = "/run/sparkwright-open-webui/http.sock"
@@ -32,7 +32,7 @@ class Model:
     """A model under the name that clients use.
 
     Attributes:
-        pool: its name in HAProxy's map of pools.
+        pool: name of the model's pool in HAProxy's map of pools.
         kind: a member of KINDS.
         context: tokens of the longest request with its answer; None if unknown.
         wakes: whether a request may go to the pool ``wake-NAME`` while no server is up.
@@ -88,7 +88,7 @@ def read(path: str) -> Door:
         door = decode(Door, json.loads(Path(path).read_text(encoding="utf-8")))
         _judge(door)
     except (OSError, ValueError, RecursionError) as error:
-        raise Malformed(f"{path}: {error}. Deploy this host again to have it written.") from None
+        raise Malformed(f"{path}: {error}. Deploy this host again to write the file.") from None
     return door
 
 
@@ -97,7 +97,7 @@ def _judge(door: Door) -> None:
         if model.kind not in KINDS:
             raise Malformed(f"models.{name}.kind: {model.kind!r} is not one of {', '.join(KINDS)}")
         if not _NAME.fullmatch(model.pool):
-            raise Malformed(f"models.{name}.pool: {model.pool!r} is not a name of a pool")
+            raise Malformed(f"models.{name}.pool: {model.pool!r} is not a valid name of a pool")
     for name, key in door.keys.items():
         missing = [model for model in key.models or () if model not in door.models]
         if missing:

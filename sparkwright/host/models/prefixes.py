@@ -36,7 +36,7 @@ class Prefixes:
         return next((self._servers[item] for item in digests if item in self._servers), "")
 
     def remember(self, digests: list[bytes], server: str) -> None:
-        """Remember which replica has read these beginnings; the oldest entries are dropped."""
+        """Remember the replica that has read these beginnings; the oldest entries are dropped."""
         for digest in digests if server else ():
             self._servers.pop(digest, None)
             self._servers[digest] = server

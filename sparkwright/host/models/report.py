@@ -27,7 +27,8 @@ class UsageRow:
     Attributes:
         failed: requests that got an error, or whose answer the replica cut off.
         seconds: time from a request's arrival to its answer's end, summed over all requests.
-        cut: requests whose answer did not end, because the replica or the client broke off.
+        cut: requests whose answer did not end, because the replica or the client closed the
+            connection.
     """
 
     day: str
@@ -49,7 +50,7 @@ def main(request: UsageRequest) -> tuple[UsageRow, ...]:
     """
     if not os.path.lexists(request.database):
         return ()
-    import sqlite3  # the dashboard queries every host, and few have a database
+    import sqlite3  # the dashboard queries every host, and few hosts have a database
 
     try:
         owner, before = os.lstat(request.database).st_uid, os.geteuid()

@@ -1,10 +1,10 @@
 """One address for all models: the program behind HAProxy that chooses a pool by ``model``.
 
-HAProxy has checked the API key and hands requests over at a socket that systemd opened. The program
+HAProxy has checked the API key and passes requests to a socket that systemd opened. The program
 sends the request to HAProxy's socket of pools, with the pool's name in a header, passes the answer
-on unchanged, and counts its usage. A request whose replica is down, or breaks off before its
-answer, is sent to one other replica: a prompt that kills engines kills two at most. An answer that
-was cut off is not repaired: a stream ends with an error event, and without ``[DONE]``.
+on unchanged, and counts its usage. A request whose replica is down, or closes the connection before
+its answer, is sent to one other replica: a prompt that kills engines kills two at most. An answer
+that was cut off is not repaired: a stream ends with an error event, and without ``[DONE]``.
 
 There are two processes: systemd's main process only waits. When it ends (``systemctl restart``) or
 at SIGTERM, the serving process accepts no more connections and finishes its answers while its
@@ -45,17 +45,18 @@ _JSON = "application/json"
 _STREAMS = ("/v1/chat/completions", "/v1/completions")
 #: Routes whose prompts an engine caches, so that a prompt with the same beginning costs less there.
 _CACHED = (*_STREAMS, "/v1/messages", "/v1/responses")
-#: Headers that the address sets itself, or drops, such as compression: it must read the answer.
+#: Headers that the address sets itself, or drops: it could not read a compressed answer.
 _OURS = (
     b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"x-sparkwright-not",
     b"content-length", b"accept-encoding",
 )  # fmt: skip
 #: Headers of an answer that the client does not get.
 _REPLACED = (b"content-length", b"x-sparkwright-server", b"x-sparkwright-unserved")
-#: Yields a request with one more line of its head.
+#: Function that yields a request with one more line in the head.
 _Sent = Callable[[str], Iterator[bytes]]
-#: Last event of a stream whose replica died; the connection's end shows this too, less clearly.
-_BROKE_OFF = refusal.Refused(502, "The replica broke off in the middle of its answer.")
+#: Last event of a stream whose replica died; the connection's end alone shows the fault less
+#: clearly.
+_BROKE_OFF = refusal.Refused(502, "The replica disconnected during its answer.")
 #: Errors when a client or HAProxy ends a connection, at any time.
 _BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
@@ -179,12 +180,12 @@ class Exchange:
         except refusal.Refused as error:
             self._refuse(error)
         except asyncio.TimeoutError:  # noqa: UP041 (another class in Python 3.10)
-            self._refuse(refusal.Refused(408, "The request did not come in time."))
+            self._refuse(refusal.Refused(408, "The request did not arrive in time."))
         except OSError as error:
             if isinstance(error, ConnectionError) or self._status:
                 raise
             status = 507 if error.errno in _FULL else 503
-            why = f"The address can't take this request: {error.strerror}."
+            why = f"The address can't accept this request: {error.strerror}."
             self._refuse(refusal.Refused(status, why, _SOON))
         if self._unread:  # closing a connection with unread data loses the answer
             with suppress(asyncio.TimeoutError, *_BROKEN):
@@ -262,7 +263,7 @@ class Exchange:
         async for piece in wire.content(self._reader, head, until_closed=False):
             whole = max(size + len(piece), head.length or 0)
             if whole > bodies.LARGEST:
-                raise refusal.Refused(413, f"A request has {bodies.LARGEST >> 20} MiB at most.")
+                raise refusal.Refused(413, f"A request has at most {bodies.LARGEST >> 20} MiB.")
             room.hold(key, len(piece), whole)
             size += len(piece)
             file.write(piece)
@@ -302,9 +303,9 @@ class Exchange:
         """Send the request to a replica, and pass the answer on.
 
         Args:
-            again: whether to send the request to one other replica if the first one is down or
-                breaks off before its answer.
-            other: name of that first replica.
+            again: whether to send the request to one other replica if the first replica is down, or
+                closes the connection before its answer.
+            other: name of the first replica.
 
         Returns:
             False if no other replica is up, and nothing was passed on.
@@ -322,7 +323,7 @@ class Exchange:
             except _BROKEN:
                 if other:
                     return False
-                raise refusal.Refused(502, "HAProxy broke off before it answered.") from None
+                raise refusal.Refused(502, "HAProxy ended the connection too early.") from None
             server = answer.value(b"x-sparkwright-server")
             if server.startswith("<"):  # <NOSRV>: no replica got the request
                 if other:
@@ -394,7 +395,7 @@ async def connected(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyn
     """Open a connection to HAProxy's socket of pools.
 
     Raises:
-        Refused: no program listens there.
+        Refused: no program listens on the socket.
     """
     try:
         reader, writer = await asyncio.open_unix_connection(path, limit=wire.HEAD)

@@ -8,7 +8,7 @@ from sparkwright.host.lib import records, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.models.document import PAGE, PAGE_DATA, USAGE
 
-#: Units: the socket at which HAProxy hands requests over, and the program.
+#: Units: the socket to which HAProxy passes requests, and the program.
 SOCKET, SERVICE = "sparkwright-models.socket", "sparkwright-models.service"
 #: The program's user, for systemd-sysusers.
 USERS = Path("/etc/sysusers.d/sparkwright-models.conf")
@@ -46,7 +46,7 @@ def main(request: AddressRequest) -> list[str]:
     _demand("systemd-sysusers", str(USERS))
     _demand("python3", "-IB", f"{request.home}/serve.py", f"{request.home}/models.json", "--check")
     pools = Path(request.pools)
-    if pools.parent.is_dir():  # HAProxy runs: its unit makes these only at a start
+    if pools.parent.is_dir():  # HAProxy runs: its unit makes the directories only at a start
         pools.parent.chmod(0o711)
         _demand("install", "-d", "-m", "0750", "-g", request.user, request.pools)
     changed = _page(request, changed)
@@ -90,7 +90,7 @@ def remove() -> list[str]:
     if Path(PAGE_DATA).is_dir():
         left.append(f"{PAGE_DATA}: accounts, chats and files of Open WebUI")
     if USERS.exists():
-        # Stop also a program that is finishing its answers: its user can't be removed before.
+        # Stop a program that is finishing its answers, too: its user can't be removed earlier.
         systemd.systemctl("kill", "--signal=KILL", SERVICE)
         systemd.remove([SOCKET, SERVICE])
         done = run("userdel", USERS.stem)
@@ -100,7 +100,7 @@ def remove() -> list[str]:
     if usage.exists():
         for path in (usage.parent, *usage.parent.iterdir()):
             os.lchown(path, 0, 0)  # another user may get this uid later
-        left.append(f"{usage}: the use of API keys (delete it if nobody needs it)")
+        left.append(f"{usage}: usage of API keys (delete the file if nobody needs it)")
     return left
 
 

@@ -37,15 +37,16 @@ Row = tuple[str, str, str]
 
 
 class Meter:
-    """Reads the usage of one answer as it passes.
+    """Meter of one answer's usage, fed with the pieces of the answer.
 
     Attributes:
         stream: whether the answer is a stream of events.
         hide: whether to hide the usage event, which the client did not request.
-        tokens_in, tokens_out: tokens that the answer reports; 0 before.
+        tokens_in, tokens_out: tokens that the answer reports; 0 before the report.
         events: events with data so far: roughly the tokens of an incomplete stream.
         error: whether an event was an error.
-        done: whether the stream's last event came; OpenAI's client closes after it.
+        done: whether the stream's last event has arrived; OpenAI's client then closes the
+            connection.
     """
 
     def __init__(self, *, stream: bool = False, hide: bool = False) -> None:
@@ -56,7 +57,7 @@ class Meter:
 
     def feed(self, data: bytes) -> bytes:
         """Process a piece of the answer. Returns the bytes for the client: all but a usage event
-        that it did not request.
+        that the client did not request.
         """
         self._kept += data
         if not self.stream:
@@ -101,8 +102,8 @@ class Meter:
         return self._read(document) and self.hide and document.get("choices") == []
 
     def _read(self, document: Any) -> bool:
-        """Read the usage of a body or an event: of completions, or nested as in the responses and
-        messages APIs.
+        """Read the usage of a body or an event: at the top, as in completions, or nested, as in the
+        responses and messages APIs.
         """
         if not isinstance(document, dict):
             return False
@@ -125,7 +126,7 @@ class Meter:
 class Ledger:
     """Counts by day, key and model, in memory and, every two seconds, in a database.
 
-    If the database can't be written, requests go on, and counts stay in memory.
+    If the database can't be written, requests continue, and counts stay in memory.
 
     Attributes:
         totals: counts since the program's start, by key and model.
@@ -171,12 +172,12 @@ class Ledger:
                 _add(self._pending, name, self._writing[name])
         self._writing = _rows()
         if fault != self._fault:
-            print(fault or f"{self._path} is written again", flush=True)
+            print(fault or f"{self._path} is writable again", flush=True)
         self._fault = fault
 
     def _write(self, day: str) -> dict[str, tuple[int, int]]:
         database = self._database or self._opened()
-        self._database = None  # an error makes the next write open it again
+        self._database = None  # an error makes the next write open the database again
         with database:  # with the sums: if reading fails, the counts are rolled back
             if self._writing or day != self._day:
                 database.executemany(_ADD, [(*name, *row) for name, row in self._writing.items()])

@@ -1,4 +1,4 @@
-"""HTTP/1.1 messages over streams, as HAProxy sends them at a Unix socket."""
+"""HTTP/1.1 messages over streams, as HAProxy sends them to a Unix socket."""
 
 import asyncio
 import math
@@ -40,7 +40,7 @@ class Head:
 
     @property
     def length(self) -> int | None:
-        """Return the number of bytes of the body; None if the head does not give it."""
+        """Return the number of bytes of the body; None if the head has no length."""
         text = self.value(b"content-length")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 

@@ -1,4 +1,4 @@
-"""Write HAProxy's files and have it read them without cutting any request off.
+"""Write HAProxy's files, and reload HAProxy without cutting off requests.
 
 The program runs on the host as root.
 """
@@ -13,7 +13,7 @@ from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT, ProxyRequest
 
 
 def reload(request: ProxyRequest) -> None:
-    """Have a running HAProxy read its files again."""
+    """Reload a running HAProxy."""
     states = Path(request.states)
     try:
         answer = place.ask(request.admin, place.STATES)

@@ -1,9 +1,9 @@
-"""Report whether this host's services generate tokens: the health that a proxy checks.
+"""Report whether this host's services generate tokens, as the health that a proxy checks.
 
-An engine's own /health shows only that its loop runs, even if the engine hangs. Here a service is
-healthy while its token counters rise or, without requests, while it answers an occasional request
-for one token. A busy service stays healthy: a check that waits behind a long queue counts as failed
-only if the service generates no token in this time.
+An engine's own /health shows only that its loop runs, even if the engine hangs. This program
+reports a service as healthy while its token counters rise or, without requests, while the service
+answers an occasional request for one token. A busy service stays healthy: a check that waits behind
+a long queue counts as failed only if the service generates no token in this time.
 
 `health.py CONFIG` runs as `sparkwright-health.service`.
 """
@@ -42,7 +42,7 @@ class Service:
         self._alive = 0.0
         self._late = 0
         self.well = False
-        self.observed = "not asked yet"
+        self.observed = "not checked yet"
 
     def watch(self) -> None:
         """Check the service in an endless loop, and print each change of its health."""
@@ -122,7 +122,7 @@ class Service:
         return tuple(value for name, _, value in samples if name in _COUNTERS)
 
     def _call(self, method: str, path: str, body: object, timeout: float) -> Answer:
-        """Send a request, and return its answer if it is a success."""
+        """Send a request, and return a successful answer. Raises ValueError otherwise."""
         server = Server(self.config.address, self.config.port, api_key(self.config.secrets))
         answer = server.ask(method, path, body, timeout=timeout)
         if answer.status != 200:
@@ -132,7 +132,7 @@ class Service:
 
 class _Server(ThreadingMixIn, UnixStreamServer):
     daemon_threads = True
-    #: Queue of connections; a Unix socket refuses any beyond it.
+    #: Length of the queue of connections; a Unix socket refuses further connections.
     request_queue_size = 128
 
     def handle_error(self, *_: object) -> None:
@@ -140,7 +140,7 @@ class _Server(ThreadingMixIn, UnixStreamServer):
 
 
 def serve(service: Service, path: str) -> None:
-    """Answer 200 while the service is healthy, 503 with the reason while it is not."""
+    """Answer 200 while the service is healthy, otherwise 503 with the reason."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 10
@@ -167,5 +167,5 @@ def main(path: str) -> None:
     for service in services:
         serve(service, service.config.health)
     # Keep the main thread alive: Python 3.12.0 to 3.12.2 can't start a thread for an answer after
-    # its end.
+    # the main thread's end.
     threads.at_once(Service.watch, services)

@@ -59,7 +59,8 @@ def main(request: KeysRequest) -> list[str]:
         except OSError:  # just after a reload no worker listens
             return True
 
-    # Ask the worker instead of reading the file: after a failed reload it has not loaded the file.
+    # Query the worker instead of reading the file: after a failed reload, the worker has not loaded
+    # the file.
     if running and accepted(proxy.admin, request.place) != wanted:
         configure.reload(proxy)
         if waiting.remaining(differs, _PATIENCE):

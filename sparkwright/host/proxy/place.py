@@ -2,8 +2,8 @@
 returns without cutting requests off.
 
 HAProxy has a map of sleeping services and the services that run instead: a file that a reload
-reads, and a copy in the worker that takes new requests. Both follow active.json, so that no request
-is refused needlessly.
+reads, and a copy in the worker that takes new requests. File and copy follow active.json, so that
+no request is refused needlessly.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
 
 @records.dataclass(frozen=True)
 class ServerState:
-    """A replica as HAProxy sees it.
+    """State of a replica, as HAProxy reports it.
 
     Attributes:
         status: ``UP``, ``DOWN``, ``DRAIN``, ``MAINT``; ``UP 1/2`` has failed a check.
@@ -98,7 +98,7 @@ def busy(master: str, proxy: str, replica: str) -> int:
 
 def announce(pool: Pool) -> None:
     """Have the fleet's addresses send no new requests."""
-    # /health reports that the proxy is about to close, but it still accepts requests.
+    # /health reports that the proxy is about to close, but the proxy still accepts requests.
     _command(pool, f"set server stay-{pool.proxy}/stay state maint")
     time.sleep(pool.notice_seconds)
 
@@ -117,7 +117,7 @@ def admit(pool: Pool) -> None:
 
 
 def shut(pool: Pool) -> None:
-    """Mark a stopped service as down; only its health check brings it back.
+    """Mark a stopped service as down; only its health check puts the service back into the pool.
 
     No drain remains, so the service gets requests again even if systemd or Docker starts it.
     """
@@ -126,7 +126,7 @@ def shut(pool: Pool) -> None:
 
 
 def back(pool: Pool, seconds: float = 15.0) -> bool:
-    """Wait until the proxy's checks let requests through; return whether they did in time.
+    """Wait until the proxy's checks let requests through; return whether they do in time.
 
     The function does not wait if a user took the service out, or if there is no proxy.
     """
@@ -148,7 +148,9 @@ def _command(pool: Pool, line: str) -> None:
 
 
 def last_request(pool: Pool) -> str:
-    """Return HAProxy's mark of the last request with a body; it changes with each such request."""
+    """Return HAProxy's mark of the last request with a body; each of these requests changes the
+    mark.
+    """
     with contextlib.suppress(OSError):
         return ask(pool.admin, f"get var proc.last_{pool.proxy.replace('-', '_')}")
     return ""

@@ -6,8 +6,8 @@ from sparkwright.host.lib.records import dataclass, field
 UNIT, HEALTH_UNIT = "sparkwright-gateway.service", "sparkwright-health.service"
 #: HAProxy's map of services that sleep, beside its configuration.
 ASLEEP_MAP = "asleep.map"
-#: Directory of HAProxy's sockets, and its runtime API: of the worker that takes new requests, and
-#: of the master, which also reaches workers from before a reload.
+#: Directory of HAProxy's sockets; and sockets of its runtime API: of the worker that takes new
+#: requests, and of the master, which also reaches workers from before a reload.
 RUNTIME = "/run/sparkwright-gateway"
 ADMIN, MASTER = f"{RUNTIME}/admin.sock", f"{RUNTIME}/master.sock"
 #: Directory of the sockets that report services' health.
@@ -28,7 +28,7 @@ class ProxyRequest:
         admin: HAProxy's socket.
         states: file that preserves servers' states over a reload.
         keep: servers that keep their state: backend, name, address, port, port of checks, and 1 for
-            TLS, else 0.
+            TLS, otherwise 0.
         start: whether to start units that do not run.
         asleep: path of the map of sleeping services, which the host itself writes.
         managed: every path that a proxy has now or may have had before.

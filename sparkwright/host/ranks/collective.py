@@ -1,8 +1,8 @@
 """Variables with which NCCL, GLOO and UCX find the fabric, from a host's part of it.
 
-Controller and host both compute them: the controller for the plan, the host at each start, since
-the cable may have moved to the other cage. They contain no GID index, which differs between hosts
-and changes with an address; NCCL finds the GID by address family and RoCE version.
+Controller and host both compute the variables: the controller for the plan, the host at each start,
+since the cable may have moved to the other cage. The variables contain no GID index, which differs
+between hosts and changes with an address; NCCL finds the GID by address family and RoCE version.
 """
 
 from sparkwright.host.fabric import FabricState, Rail
@@ -61,7 +61,7 @@ def entrance(state: FabricState, shape: str) -> tuple[str, str]:
     if shape == "ring":
         interface, address = state.management, _ipv4(state.interfaces.get(state.management, ()))
         if address is None:
-            raise NoFabric("a ring's hosts meet over the management interface, which has no IPv4")
+            raise NoFabric("a ring connects over the management interface, which has no IPv4")
     else:
         interface, address = rails[0].name, _ipv4(rails[0].addresses)
         if address is None:

@@ -1,4 +1,4 @@
-"""A follower: waits for its head, runs the release that the head requests, and ends with it.
+"""A follower: waits for its head, runs the release that the head requests, and ends with the head.
 
 The head's host chooses the release. A follower runs any staged release that the head requests, so
 the head's switch, its reversal and a rollback apply to all ranks, even if a host lost power
@@ -29,9 +29,9 @@ class Follower(Rank):
         return f"the head ({rank.hosts[0]}, {rank.addresses[0]}:{rank.port + 1})"
 
     def run(self) -> int:
-        """Serve one session once the head offers one. Returns the exit code."""
+        """Serve one session once the head offers a session. Returns the exit code."""
         addresses = self._rank.addresses
-        # Connect from the rank's own address: the head accepts no other.
+        # Connect from the rank's own address: the head accepts no other address.
         own = (addresses[self._rank.number], 0)
         while True:
             try:
@@ -105,13 +105,13 @@ class Follower(Rank):
                 if link.keep(0.5, beat=1).get("well") and not served:
                     served = True
                     Path(self._service.home, ranks.SERVED).touch()
-            # The engine ended by itself, or because the head's engine did, which the head reports
-            # in a moment.
+            # The engine ended by itself, or because the head's engine ended; the head reports its
+            # engine's end in a moment.
             until = time.monotonic() + LINGER
             while (left := until - time.monotonic()) > 0:
                 link.keep(left, beat=1)
             link.send(ended=ended)
         except links.Lost as error:
-            # The head is gone with its engine, and the next head needs a fresh follower.
+            # The head is gone with its engine, and the next head needs a new follower.
             return self.again(f"the connection to {self._head} ended: {error}")
         return self.failed(ended)

@@ -1,4 +1,4 @@
-"""The head of a cluster: gathers its followers, starts with them, and ends when the first of them
+"""The head of a cluster: gathers its followers, starts with them, and ends when the first follower
 ends.
 
 One start of the head is a session. All engines of a session run one release, to which this host's
@@ -58,8 +58,8 @@ class Head(Rank):
             while not self._over:
                 ended = self.engine_ended()
                 with self._changed:
-                    # The engine may have ended because another rank did, whose report arrives in a
-                    # moment.
+                    # The engine may have ended because another rank ended; that rank's report
+                    # arrives in a moment.
                     self._changed.wait_for(lambda: self._over, HEAD_LINGER if ended else 0.5)
                 if ended:
                     self._end(FAILED, ended)
@@ -80,7 +80,7 @@ class Head(Rank):
                 self._changed.wait(1.0)
 
     def _all(self, step: str) -> bool:
-        """Wait until every follower has reached a step. Returns False if the session is over."""
+        """Return whether every follower has reached a step, or the session is over."""
         numbers = range(1, len(self._rank.hosts))
         return bool(self._over) or all(self._steps.get(number) == step for number in numbers)
 
@@ -142,7 +142,7 @@ class Head(Rank):
                 connection, address = listener.accept()
             except OSError:
                 return
-            # Read nothing from other addresses than the followers'.
+            # Accept no data from addresses other than the followers'.
             if address[0] not in self._rank.addresses[1:] or not self._few.acquire(blocking=False):
                 connection.close()
                 continue

@@ -31,7 +31,7 @@ class Lost(Exception):
 
 
 class Late(Lost):
-    """No message came in time; it may still come."""
+    """No message arrived in time; a message may still arrive."""
 
 
 class Link:

@@ -1,9 +1,9 @@
 """Program of a rank of a service that several hosts run together. The rank's unit runs it.
 
 `run RELEASE` is the unit's main process: it starts the engine together with the other ranks'
-engines, and ends with the first of them. `close RELEASE` runs before it and `open RELEASE` after
-it: both end leftover engines; the first makes the rules of the service's firewall, and the second
-removes them.
+engines, and ends with the first engine that ends. `close RELEASE` runs before it and `open RELEASE`
+after it: both record that the rank has stopped; the first makes the rules of the service's
+firewall, and the second removes the rules.
 """
 
 import re
@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.,:/+-]*")
 
 def write_environment(home: str, rank: ranks.RankConfig) -> None:
     """Write the engine's variables that depend on the rank's host, such as the cage of the cable.
-    The rank's Compose file names the file; on a plain network there is no such file.
+    The rank's Compose file names the file; on a plain network the file does not exist.
 
     If the host finds no fabric, the planned variables are written, and the rank waits.
     """

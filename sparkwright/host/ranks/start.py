@@ -11,7 +11,7 @@ from sparkwright.host.service import Service
 #: Exit codes. systemd starts the unit again after both, but counts only FAILED as a failed start.
 AGAIN, FAILED = 0, 1
 #: Seconds for the head to report that its engine ended, and for a follower to wait for this report
-#: before it reports its own engine's end: an engine ends when another rank's does.
+#: before it reports its own engine's end: an engine ends when another rank's engine ends.
 HEAD_LINGER, LINGER = 1.0, 3.0
 
 
@@ -40,8 +40,8 @@ class Rank:
         return f"its engine ended with code {code}{f': {error}' if error else ''}"
 
     def failed(self, why: str) -> int:
-        """Return the exit code of a failure: the rank's engine, or its cluster's, ended by
-        itself.
+        """Return the exit code of a failure: the rank's engine, or another engine of its cluster,
+        ended by itself.
         """
         self._state = replace(self._state, failures=self._state.failures + 1, since=0.0)
         self.say(ranks.WAITING, why)
@@ -67,7 +67,7 @@ class Rank:
 
 
 def ended(service: Service, rank: ranks.RankConfig) -> None:
-    """Record that the rank has stopped: a serving rank no longer serves, a waiting rank keeps its
+    """Record that the rank has stopped: a serving rank no longer serves; a waiting rank keeps its
     reason.
     """
     state = documents.record(ranks.RankState, Path(service.home, ranks.STATE))

@@ -18,7 +18,7 @@ from sparkwright.host.smoke.client import Client, Skip, succeeded
 
 @dataclass(frozen=True)
 class SmokeAnswer:
-    """The checks of one service, up to the first that failed.
+    """The checks of one service, up to the first failed check.
 
     Attributes:
         journal: the last lines of the service's log, if a check failed.
@@ -50,7 +50,8 @@ class DeepCheckResult:
 
 
 QUESTION = "What is 17 + 25? Answer with the number only."
-#: A question whose answer is long and predictable, so that a working drafter has tokens accepted.
+#: A question whose answer is long and predictable, so that the engine accepts tokens of a working
+#: drafter.
 FORESEEABLE = "Write the numbers from 1 to 30, separated by spaces."
 #: Seconds for the proxy to notice that the service is back, and for a list of models.
 _PROXY_SECONDS, _LISTED = 20, 30
@@ -79,7 +80,8 @@ def health(
                 if _open(request.address):
                     look()
                     return "200"
-                # HAProxy would take a server whose socket refuses it out for two more checks.
+                # If the socket refused HAProxy, HAProxy would not use the server for two more
+                # checks.
                 observed = "its socket is closed"
         except (http.NoAnswer, FileNotFoundError) as error:
             observed = str(error)
@@ -124,7 +126,7 @@ def joined(client: Client) -> str:
 
 
 def _open(address: str) -> bool:
-    """Return whether others than root may connect to an address."""
+    """Return whether users other than root may connect to an address."""
     return not address.startswith("/") or bool(Path(address).lstat().st_mode & 0o002)
 
 
@@ -328,7 +330,7 @@ def main(request: tuple[SmokeRequest, ...]) -> dict[str, SmokeAnswer]:
     """Test the services, all at the same time. Returns the results by name."""
     if len(request) < 2:
         return {service.name: run(service) for service in request}
-    # A single service needs no threads, so they are not imported for it.
+    # A single service needs no threads: their import is skipped.
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=len(request)) as pool:

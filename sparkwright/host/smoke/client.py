@@ -15,11 +15,12 @@ class DeepRequest(SmokeRequest):
     """Request for a deep test: additions to the short test's request.
 
     Attributes:
-        tool_parser: its name in the recipe.
+        tool_parser: name of the tool parser in the recipe.
         thinking_tokens: token budget of an answer with thinking.
-        max_num_seqs: requests that the engine serves at once; None if the plan leaves it open.
-        context: tokens; None if the server decides and reports it.
-        prefix_caching: None if the plan leaves it to the engine's default.
+        max_num_seqs: number of requests that the engine serves at once; None if the plan has no
+            number.
+        context: context length in tokens; None if the server decides and reports the length.
+        prefix_caching: whether the engine caches prefixes; None for the engine's default.
         skip: check -> the reason for skipping it.
         guarded: prefixes of paths for which the engine itself checks the key.
         tokenizer: route that tokenizes a text; empty without such a route.
@@ -89,13 +90,13 @@ class Metrics:
 
     @property
     def block(self) -> int:
-        """Return the tokens of a block of the KV cache; 16, the least, if unknown."""
+        """Return the tokens of a block of the KV cache; 16, the smallest size, if unknown."""
         text = self.texts.get(metrics.BLOCK, "")
         return int(text) if text.isdigit() else 16
 
 
 class Client:
-    """Sends a check's requests, which end at the check's deadline."""
+    """Client for a check's requests, which end at the check's deadline."""
 
     def __init__(self, request: SmokeRequest, seconds: float, server: Server | None = None) -> None:
         if server is None:
@@ -132,7 +133,7 @@ class Client:
             return self.server.ask(method, path, body, key=key, timeout=self.left())
 
     def json(self, method: str, path: str, body: object = None) -> Any:
-        """Return the JSON of an answer, which must be a success."""
+        """Return the JSON of a successful answer. Raises Fault otherwise."""
         return succeeded(path, self.call(method, path, body)).json()
 
     def body(
@@ -176,7 +177,7 @@ class Client:
 
 
 class DeepClient(Client):
-    """Sends a deep check's requests."""
+    """Client for a deep check's requests."""
 
     request: DeepRequest
 
@@ -192,7 +193,8 @@ class DeepClient(Client):
     def ask(self, asked: str | list[Any], tokens: int, **more: Any) -> Completion:
         """Return an answer with content or a tool call.
 
-        If reasoning takes the whole budget, the question is asked once more with room for it.
+        If reasoning takes the whole budget, the client sends the question once more with room for
+        the reasoning.
         """
         body = {**self.body(asked, tokens), **more}
         answer = self.chat(body)
@@ -220,7 +222,7 @@ class DeepClient(Client):
             succeeded(path, refused.answer)
 
     def context(self) -> int:
-        """Return the context length in tokens: as planned, or else as the server reports it."""
+        """Return the context length in tokens: as planned, otherwise as the server reports it."""
         if self.request.context:
             return self.request.context
         if (tokens := model_list.context(self.json("GET", "/v1/models")["data"][0])) is None:
@@ -240,7 +242,7 @@ class DeepClient(Client):
 
 
 def succeeded(path: str, answer: Answer) -> Answer:
-    """Return an answer if it is a success.
+    """Return a successful answer.
 
     Raises:
         Fault: the answer is an error; the text has the server's message.

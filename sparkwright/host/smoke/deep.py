@@ -42,10 +42,9 @@ class Probe:
     seconds: Callable[[client.DeepRequest], float] = lambda _: 0.0
 
 
-#: In order: abilities that all others need come first, and checks that may kill the engine last.
-#: The times allow for reading prompts at 200 tokens per second and for writing 10 tokens per second
-#: over all
-#: sequences: slower than any system of the catalog.
+#: Checks in their order: basic abilities come first, and checks that may kill the engine last. The
+#: times allow for reading prompts at 200 tokens per second and for writing 10 tokens per second
+#: over all sequences: slower than any system of the catalog.
 PROBES = (
     Probe("aliases", routes.names, lambda request: 10.0 * len(request.served_names)),
     Probe("key", routes.key),
@@ -72,7 +71,9 @@ _HANGING_SECONDS = 10.0
 
 
 def run(request: client.DeepRequest) -> DeepAnswer:
-    """Run all checks of one service. A failed check does not stop the others, except for health."""
+    """Run all checks of one service. A failed check does not stop the other checks, except for
+    health.
+    """
     results = [observed("health", partial(_health, request))]
     if results[0].verdict == "passed":
         for probe in PROBES:

@@ -17,8 +17,8 @@ _ALWAYS = (
     ("POST", "/v1/responses"),
     ("POST", "/v1/messages"),
 )
-#: Tokens per second above any engine's speed for one answer: tokens that arrive so fast were held
-#: back before.
+#: Tokens per second above any engine's speed for one answer: tokens that arrive faster were held
+#: back.
 _TOKENS_PER_SECOND = 2500
 _QUESTION = "What is 17 * 23? Answer with the number only."
 _RIGHT = "391"
@@ -154,7 +154,7 @@ def switched_on(client: client.DeepClient) -> str:
     fail_if(not cut and _RIGHT not in (small.text or ""), "unsaid", unsaid)
     if cut:
         content = "a cut content" if small.text else "content: null"
-        note += f"; {_SMALL} tokens return {content} and finish_reason: length, as they should"
+        note += f"; {_SMALL} tokens return {content} and finish_reason: length, as expected"
     return f"{answer.tokens} tokens within {budget}{note}"
 
 

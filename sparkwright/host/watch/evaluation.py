@@ -1,6 +1,6 @@
 """Findings of the watch, from the samples of a day. The functions are pure.
 
-The doctor uses them, too.
+Doctor uses these functions, too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -64,7 +64,7 @@ def judge(ring: list[Sample], boots: Mapping[str, float], limits: Thresholds) ->
 def carried(
     findings: Iterable[WatchFinding], before: Iterable[WatchFinding], now: float
 ) -> list[WatchFinding]:
-    """Return the findings with ``since``: the time when each began without a break."""
+    """Return the findings with ``since``: the start of each uninterrupted fault."""
     since = {item.subject: item.since for item in before}
     return [replace(item, since=since.get(item.subject, now)) for item in findings]
 
@@ -72,7 +72,7 @@ def carried(
 def _of(ring: list[Sample], name: str) -> list[Timed]:
     """Return a service's part of every sample.
 
-    The series starts again after a switch, which restarts services on purpose and judges them
+    The series starts again after a switch, which restarts services on purpose and tests them
     itself.
     """
     samples: list[Timed] = []
@@ -136,8 +136,8 @@ def _still(sample: ServiceSample, now: ServiceSample) -> bool:
 
 
 def _acceptance(samples: list[Timed], limits: Thresholds) -> Iterator[Fault]:
-    """Compare the drafter's recent acceptance with the earlier one. Recent samples span ten minutes
-    and enough drafts; otherwise all samples since the server's start.
+    """Compare the drafter's recent acceptance with its earlier acceptance. Recent samples span ten
+    minutes and enough drafts; otherwise all samples since the server's start.
     """
     risen = [_drafted(before, now) for (_, before), (_, now) in pairwise(samples)]
     least, drafted, accepted = limits["drafted"], 0.0, 0.0
@@ -161,7 +161,7 @@ def _acceptance(samples: list[Timed], limits: Thresholds) -> Iterator[Fault]:
 
 def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] | None:
     """Return the drafted and accepted tokens between two samples; None if the server restarted or
-    did not report them.
+    did not report these counters.
     """
     if metrics.DRAFTED not in before.metrics or metrics.DRAFTED not in now.metrics:
         return None
@@ -218,8 +218,8 @@ def _disks(ring: list[Sample], limits: Thresholds) -> Iterator[Fault]:
 
 
 def _hours_left(points: list[tuple[float, float]]) -> float | None:
-    """Return the hours until the disk is full, by the trend of six hours; None without such a
-    trend.
+    """Return the hours until the disk is full, by the trend of six hours; None if no trend fills
+    the disk.
 
     The last half hour must show the same trend: a finished fetch fills the disk no further.
     """
@@ -234,7 +234,7 @@ def _hours_left(points: list[tuple[float, float]]) -> float | None:
 
 def _slope(points: list[tuple[float, float]]) -> float:
     """Return the slope in bytes per second, by least squares."""
-    # The import takes 20 ms, so only a watched disk pays for it.
+    # The import takes 20 ms: without a watched disk it is not needed.
     from statistics import StatisticsError, linear_regression
 
     try:

@@ -1,6 +1,6 @@
 """Records of a host's watch: configuration, samples and findings.
 
-config.json and watch.json are read across versions: their keys are these names.
+config.json and watch.json are read across versions: their keys are the names of these fields.
 """
 
 from sparkwright.host.lib.records import dataclass, field

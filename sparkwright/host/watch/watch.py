@@ -1,6 +1,7 @@
 """Take one sample of this host, add it to the day's samples, and record the findings.
 
-``sparkwright-watch.timer`` runs it every minute as root, with the path of its configuration.
+``sparkwright-watch.timer`` runs this program every minute as root, with the path of its
+configuration.
 """
 
 import sys

@@ -106,7 +106,7 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
     assert bytes(written) == fetch.hub.files[ONE]  # every byte in the map is written
     fetch.hub.rate = 0
     fetch.hub.hits.clear()
-    assert "expected sha256" not in fetch.complete("are here already")
+    assert "expected sha256" not in fetch.complete("are on this host already")
     assert fetch.hub.sent() < sum(map(len, fetch.hub.files.values())) - 512 * 1024
 
 

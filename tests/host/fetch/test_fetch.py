@@ -94,7 +94,7 @@ def test_sigterm_keeps_the_parts(fetch: Fetch) -> None:
     assert "stopped by a signal" in output.splitlines()[-1]
     assert fetch.progress()["state"] == "failed"
     fetch.hub.rate = 0
-    kept = re.search(r"(\d+) bytes .* are here already", fetch.complete(apart=True))
+    kept = re.search(r"(\d+) bytes .* are on this host already", fetch.complete(apart=True))
     assert kept is not None
     assert int(kept[1]) > 300_000
 
@@ -274,7 +274,7 @@ def test_changed_missing_linked_and_extra_files_are_repaired(fetch: Fetch) -> No
     output = fetch.complete()
     assert not (target / "tokenizer").is_symlink()
     assert (target / "mine.txt").read_text(encoding="utf-8") == "mine"
-    assert "left alone: mine.txt" in output
+    assert "stay unchanged: mine.txt" in output
     assert "small.safetensors is a Git LFS pointer" in output
     assert f"{ONE}: expected sha256" in output
     fetched = {Path(hit.path).name for hit in fetch.hub.hits if hit.sent}

@@ -128,7 +128,7 @@ def test_a_waiting_rank_names_the_missing_ranks(tmp_path: Path, active: None, nu
     result = ranks.health(tmp_path)
     assert result is not None
     assert (result.code, result.message) == (
-        None, "it waits for the other ranks: rank 1 (spark-2) is not connected",
+        None, "waits for the other ranks: rank 1 (spark-2) is not connected",
     )  # fmt: skip
     (item,) = check.run(_request(tmp_path)).checks
     assert not item.ok
@@ -152,10 +152,10 @@ def test_a_rank_that_ended_silently_does_not_serve(tmp_path: Path) -> None:
     home, config = unit.home, unit.config
     _state(home)
     ended(unit.service, config)
-    assert ranks.missing(home) == "it waits for the other ranks: the rank's unit has ended"
+    assert ranks.missing(home) == "waits for the other ranks: the rank's unit has ended"
     _state(home, step=WAITING, missing="the connection to the head ended")
     ended(unit.service, config)
-    assert ranks.missing(home) == "it waits for the other ranks: the connection to the head ended"
+    assert ranks.missing(home) == "waits for the other ranks: the connection to the head ended"
 
 
 def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:

@@ -143,7 +143,7 @@ def test_an_endless_answer_of_a_token_service_is_cut(tmp_path: Path) -> None:
         )
         arguments = (str(port), "0" * 40, str(tmp_path))
         text, peak = hostile.client(REQUEST.format(call=call), *arguments)
-    assert "answers with no token (the answer has more than 1 MiB)" in text
+    assert "answers without a token (the answer has more than 1 MiB)" in text
     assert peak < LITTLE
 
 

@@ -262,7 +262,7 @@ def test_an_engine_that_dies_under_load_is_reported() -> None:
 
     cause, arguments = fault(load.concurrency, scripted(answers))
     assert cause == "died"
-    assert "after 8 requests at once, /health answers HTTP 503; one answer: /v1/chat" in arguments
+    assert "after 8 requests at once, /health: HTTP 503; one answer: /v1/chat" in arguments
 
 
 def test_answers_of_another_request_are_reported() -> None:

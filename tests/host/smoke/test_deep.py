@@ -50,7 +50,7 @@ def test_a_healthy_service_passes_every_deep_check(well: Server, tmp_path: Path)
     assert details["chat"] == "17 + 25 = 42"
     assert "5 of 5 facts: a " in details["image"]
     assert '{"city":"Oslo","unit":"celsius"}' in details["tools"]
-    assert "content: null and finish_reason: length, as they should" in details["thinking-on"]
+    assert "content: null and finish_reason: length, as expected" in details["thinking-on"]
     assert "maximum context length is 24576 tokens" in details["context-limit"]
     assert details["concurrency"].startswith("8 answers at once, all complete; ")
     assert "tokens came from the cache in request 2" in details["prefix-cache"]

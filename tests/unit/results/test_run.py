@@ -61,7 +61,7 @@ def test_80_columns_hold_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = row(services=(wide,), refused="word " * 40, changes=("restart",))
     whole = set(text(shown).split())
     monkeypatch.setenv("COLUMNS", "80")
-    narrow = text(shown).partition("Ask it:")[0]
+    narrow = text(shown).partition("Example request:")[0]
     assert all(len(line) <= 80 for line in narrow.splitlines()), narrow
     assert set(narrow.split()) <= whole
 
