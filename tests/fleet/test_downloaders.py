@@ -76,5 +76,5 @@ def test_a_killed_job_is_continued(large: Site, mover: str) -> None:
     run.wait(timeout=120)
     fetch(large, *by(mover))
     assert whole()
-    assert "are on this host already" in journal()
+    assert "are already on this host" in journal()
     assert sent() < 1.5 * MEGABYTES * heavy.MEGABYTE

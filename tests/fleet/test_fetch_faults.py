@@ -63,7 +63,7 @@ def test_a_fetch_waits_for_a_slow_hub(empty: Site) -> None:
     ("fault", "message"),
     [
         ({"truncate": 1_000_000}, "bytes"),
-        ({"corrupt_at": 1_000_000}, "came with the wrong content twice"),
+        ({"corrupt_at": 1_000_000}, "arrived with wrong content twice"),
     ],
 )
 def test_a_file_that_stays_corrupt_causes_one_clear_error(

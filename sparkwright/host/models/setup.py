@@ -100,7 +100,7 @@ def remove() -> list[str]:
     if usage.exists():
         for path in (usage.parent, *usage.parent.iterdir()):
             os.lchown(path, 0, 0)  # another user may get this uid later
-        left.append(f"{usage}: usage of API keys (delete the file if nobody needs it)")
+        left.append(f"{usage}: the use of API keys (delete the file if nobody needs it)")
     return left
 
 

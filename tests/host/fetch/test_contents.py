@@ -129,7 +129,7 @@ def test_a_fetch_installs_no_unexpected_content(fetch: Fetch) -> None:
     fetch.hub.files["small.safetensors"] = bytes(9_999)
     for expect in ({"format": "bf16", "checks": []}, {}):
         output = fetch.fail(
-            "is complete, but not what the catalog expects", apart=True, expect=expect
+            "is complete, but does not match the catalog", apart=True, expect=expect
         )
         assert "small.safetensors is not a safetensors file" in output
         assert not fetch.destination.exists()

@@ -83,7 +83,7 @@ def test_zfs_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_plain_http_fetches_whole_files(fetch: Fetch, ramfs: Path) -> None:
     """Download libraries write without a map, and are not used on such file systems."""
-    fetch.complete("does not tell holes from data", downloader="hf_transfer")
+    fetch.complete("does not distinguish holes from data", downloader="hf_transfer")
     by = {hit.headers.get("user-agent") for hit in fetch.hub.hits if hit.where == "cdn"}
     assert by == {"sparkwright"}
     assert disks.kind(str(fetch.destination)) == "ramfs"
@@ -106,7 +106,7 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
     assert bytes(written) == fetch.hub.files[ONE]  # every byte in the map is written
     fetch.hub.rate = 0
     fetch.hub.hits.clear()
-    assert "expected sha256" not in fetch.complete("are on this host already")
+    assert "expected sha256" not in fetch.complete("are already on this host")
     assert fetch.hub.sent() < sum(map(len, fetch.hub.files.values())) - 512 * 1024
 
 

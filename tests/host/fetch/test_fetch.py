@@ -94,7 +94,7 @@ def test_sigterm_keeps_the_parts(fetch: Fetch) -> None:
     assert "stopped by a signal" in output.splitlines()[-1]
     assert fetch.progress()["state"] == "failed"
     fetch.hub.rate = 0
-    kept = re.search(r"(\d+) bytes .* are on this host already", fetch.complete(apart=True))
+    kept = re.search(r"(\d+) bytes .* are already on this host", fetch.complete(apart=True))
     assert kept is not None
     assert int(kept[1]) > 300_000
 
@@ -248,7 +248,7 @@ def test_headroom_stays_free_when_another_program_fills_the_disk(
         return real(path)._replace(free=next(looks, 4096))
 
     monkeypatch.setattr(shutil, "disk_usage", shrinking)
-    fetch.fail("something else fills it", headroom=8192)
+    fetch.fail("another program fills the disk", headroom=8192)
     assert not fetch.destination.exists()
     monkeypatch.undo()
     fetch.hub.rate = 0

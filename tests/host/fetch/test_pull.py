@@ -363,7 +363,7 @@ def test_a_failed_command_becomes_the_message(docker: Docker, request_: PullRequ
     )
     assert pull(request_)[1] == "Docker cannot name the image: no such image."
     (docker.place / "docker.sock").unlink()
-    assert "Docker does not answer. Start it" in pull(request_)[1]
+    assert "Docker does not answer. Start Docker" in pull(request_)[1]
 
 
 def test_a_failed_fetch_becomes_the_message(

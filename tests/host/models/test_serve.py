@@ -383,7 +383,7 @@ def test_a_full_disk_refuses_bodies_that_it_can_not_store(address: Address) -> N
     former = resource.prlimit(serving, resource.RLIMIT_FSIZE, (len(text) - 100, -1))
     answer = address.post(text)
     assert (answer.status, answer.headers["retry-after"]) == (507, "10")
-    assert "can't take this request: File too large" in answer.data["error"]["message"]
+    assert "can't accept this request: File too large" in answer.data["error"]["message"]
     assert address.post(_SMALL).status == 200
     resource.prlimit(serving, resource.RLIMIT_FSIZE, former)
     assert address.post(text).status == 200

@@ -184,7 +184,7 @@ def test_rules_of_later_services_are_restored_after_a_refusal(
     monkeypatch.setattr(firewall, "write", write)
     with pytest.raises(SystemExit, match="refuses the rules of bad"):
         firewall.restore(str(tmp_path))
-    assert capsys.readouterr().out.startswith("good: its iptables rules were missing")
+    assert capsys.readouterr().out.startswith("good: the iptables rules were missing")
 
 
 def test_only_the_services_own_rules_are_removed(
@@ -263,7 +263,7 @@ def test_only_the_published_port_of_a_bridge_is_reached(
         assert head.run("sh", "-ec", f"nft flush ruleset; {PUBLISH}").ok
         assert all(reached())
         firewall.restore(str(tmp_path))
-        assert capsys.readouterr().out.startswith("chat: its iptables rules were missing")
+        assert capsys.readouterr().out.startswith("chat: the iptables rules were missing")
 
 
 @pytest.mark.parametrize("program", ["iptables-legacy", "iptables"])
