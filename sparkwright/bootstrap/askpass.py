@@ -27,7 +27,7 @@ _MESSAGES = Messages(__file__)
 #: Function that returns the answer to a prompt, or None. Its second argument is true for a prompt
 #: of the program itself, false for a prompt of the ssh to a jump host.
 Answer = Callable[[str, bool], str | None]
-#: Time limit of a connection and its command, in seconds; each prompt starts the time anew.
+#: Time limit of a connection and its command, in seconds; each prompt restarts the time.
 _SECONDS = 60.0
 #: Largest size of an output and of a prompt, in bytes.
 _MOST = 64 << 10

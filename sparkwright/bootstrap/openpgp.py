@@ -2,8 +2,8 @@
 
 This module reads only the part of OpenPGP (RFC 4880) that a public key needs: packets of five tags
 with definite lengths, fingerprints of version 4. The programs that apt runs (gpgv, sqv) accept
-further packets, and trust every key that they find in the file; so a file with other packets is
-refused.
+further packets, and trust every key that they find in the file; so this module refuses a file with
+other packets.
 """
 
 import base64

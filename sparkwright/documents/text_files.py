@@ -43,7 +43,7 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
     """Make a directory and its parents. A site's ``.sparkwright`` holds keys, so only its owner can
-    read it, whatever the umask.
+    read it, for any umask.
 
     Raises:
         UserError: ``.sparkwright`` belongs to another user.

@@ -1,7 +1,8 @@
 """Start, stop or restart this host's services on request. The program runs on the host as root.
 
-A service behind a proxy leaves its pool and is drained before systemd stops it. It stays stopped
-until a user, a boot or a deploy starts it again; stopped.json names the user who stopped it.
+A service behind a proxy leaves its pool and is drained before systemd stops it. The service stays
+stopped until a user, a boot or a deploy starts it again; stopped.json names the user who stopped
+it.
 """
 
 import time
@@ -167,7 +168,7 @@ def main(request: ControlRequest) -> ControlAnswer:
         if not request.now:
             return ControlAnswer(tuple(every), faults=(_SWITCHING,))
         systemd.systemctl("stop", SWITCH)
-    # A sleeping service must not run beside the active one: another command exchanges them.
+    # A sleeping service must not run beside the active service: another command exchanges them.
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
     refused = [name for name in chosen if name in asleep and request.services is not None]
     if request.action != STOP and refused:

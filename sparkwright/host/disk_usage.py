@@ -41,7 +41,7 @@ class Item:
     Attributes:
         kind: model, image, image parts, unfinished, runtime or release.
         size: bytes on the disk.
-        frees: bytes that its removal frees.
+        frees: bytes that removing the item frees.
         used_by: names of releases that need the item, and ``the plan`` or ``perhaps the plan``.
         fault: fault of the item, or the obstacle to its removal.
     """
@@ -158,7 +158,7 @@ def remove(item: Item) -> str | None:
     path = Path(item.path)
     if item.kind == "release" and (left := remove_kv_caches([path])):
         return left[0]
-    # Rename it first: an interrupted removal must leave nothing that looks like a model.
+    # Rename the item first: an interrupted removal must leave nothing that looks like a model.
     gone = path.with_name(f".removing-{path.name}")
     try:
         path.rename(gone)
@@ -175,7 +175,7 @@ def remove_kv_caches(releases: Iterable[Path]) -> list[str]:
     reasons.
 
     A release's record names the directory. Since root removes the directory, the service must own
-    it.
+    the directory.
     """
     left = []
     for release in releases:
@@ -208,7 +208,7 @@ def _remove_cache(directory: str, name: str, *, own: bool) -> str | None:
 
 def pruned(item: Item) -> Item:
     """Remove an item that nothing needs, and return its new state."""
-    # An item without a receipt may belong to a user: it is listed, and stays.
+    # An item without a receipt may belong to a user: the item is listed, and stays.
     if item.used_by or item.fault == "has no receipt":
         return item
     fault = remove(item)

@@ -95,7 +95,8 @@ class ServiceSeen:
         gpu_inside: ``nvidia-smi -L`` within the container; None if no container runs.
         metrics: two samples, some seconds apart; fewer if the service reports no metrics.
         stopped: the last stop by request; the service may have been started since.
-        waits: missing ranks of its cluster; None if all ranks run or the service has no cluster.
+        waits: missing ranks of the service's cluster; None if all ranks run or the service has no
+            cluster.
         faults: faults in the service's answers.
     """
 
@@ -117,7 +118,7 @@ class Examination:
     Attributes:
         now: the host's clock, seconds since the epoch.
         kernel: lines of the last day about GPU, memory, heat and disks.
-        boot_before: the same kind of lines of the previous boot, if it ended without a shutdown.
+        boot_before: lines of the same kind from the previous boot, if it ended without a shutdown.
         others: containers that are not sparkwright's.
         memory: /proc/meminfo in bytes.
         swappiness: the kernel's setting, 0 to 200.
@@ -297,7 +298,7 @@ def faults(home: Path, readings: tuple[Look, ...]) -> list[str]:
 
 
 def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[Look]:
-    """Yield readings of the metrics, ``seconds`` apart; more of them if requests run without
+    """Yield readings of the metrics, ``seconds`` apart; more readings if requests run without
     progress.
     """
     if (first := metrics.ask(server, names)) is None:

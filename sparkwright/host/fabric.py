@@ -140,7 +140,7 @@ NAME = re.compile(r"en(?:P(\d+))?p\d+s\d+f(\d)(?:np\d+)?")
 _PCI = re.compile(r"([0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.(\d)")
 _TOOLS = ("ib_write_bw", "netplan", "lldpcli")
 _NCCL = re.compile(r"/\S*/libnccl\.so[.\d]*")
-#: Number of GIDs to read from a device: a ConnectX has 255, and fills them from the first.
+#: Number of GIDs to read from a device: a ConnectX has 255, and fills the first GIDs first.
 _GIDS = 64
 
 
@@ -261,7 +261,7 @@ def _of_lldp(text: str) -> list[tuple[str, str, str]]:
 
 
 def several_nccl(root: Path) -> tuple[tuple[str, ...], ...]:
-    """Return the NCCL libraries of each process that loaded more than one."""
+    """Return the NCCL libraries of each process that loaded more than one library."""
     several = set()
     for maps in (root / "proc").glob("[0-9]*/maps"):
         with suppress(OSError):

@@ -3,8 +3,8 @@ root.
 
 A timer that reverts the change is started before the change. The timer is stopped once a test has
 passed: the controller has reached the host again, and all peers answer on the rails. After all
-hosts have passed the test once, each host repeats it, so either all hosts keep the change or none
-does. The timer is a unit on the disk, so it survives a power cut.
+hosts have passed the test once, each host repeats the test, so either all hosts keep the change or
+none does. The timer is a unit on the disk, so it survives a power cut.
 """
 
 import shlex
@@ -83,8 +83,8 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
 
 
 def refused(text: str) -> str | None:
-    """Return why netplan refuses the file together with the other files; None if it accepts the
-    file.
+    """Return why netplan refuses the file together with the other files; None if netplan accepts
+    the file.
     """
     with tempfile.TemporaryDirectory(prefix="sparkwright-netplan-") as folder:
         for tree in _TREES:

@@ -84,8 +84,8 @@ class JobStatus:
     """Status of a job.
 
     Attributes:
-        progress: content of its progress.json; None if missing.
-        journal: its last log lines if it failed.
+        progress: content of the job's progress.json; None if missing.
+        journal: last log lines of a failed job.
         now: the host's clock, seconds since the epoch.
     """
 
@@ -104,7 +104,7 @@ MODEST = ("Nice=10", "IOSchedulingClass=idle", "OOMScoreAdjust=500")
 
 
 def start(job: Job) -> None:
-    """Start a job, unless it is already running: then the caller follows it."""
+    """Start a job; the caller follows a job that is already running."""
     unit = f"{job.unit}.service"
     if systemd.unit(unit).get("ActiveState") in ("active", "activating"):
         command = systemd.showing(unit, fields="ExecStart").outcome().out
@@ -151,7 +151,7 @@ def _handed(secrets: dict[str, str]) -> Iterator[tuple[str, ...]]:
     if not secrets:
         yield ()
         return
-    import socket  # this import and the next take 15 ms: only jobs with secrets pay for them
+    import socket  # this import and the next take 15 ms: only jobs with secrets need them
     import tempfile
     import threading
 

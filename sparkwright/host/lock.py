@@ -1,8 +1,8 @@
 """Lock that permits one run at a time on this host. The program runs on the host as root.
 
-The lock is a file that names its owner, so that a refused run can name the owner, too. It is
-created in one step, as a hard link. To take it from a dead owner, a run must name that owner's
-lock.
+The lock is a file that names its owner, so that a refused run can name the owner, too. The file is
+created in one step, as a hard link. To take the lock from a dead owner, a run must name that
+owner's lock.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ class LockAnswer:
 
     Attributes:
         by, now: the owner if it is another run, and the host's clock.
-        last: token of the previous owner; None if there was none.
+        last: token of the previous owner; None without a previous owner.
     """
 
     held: bool

@@ -3,7 +3,7 @@
 A rank's engine listens on its host's network, and a service with a bridge on its own network.
 Engines also open ports of their own choice, and require no key at these ports: vLLM loads any data
 sent to the head's port, and each rank has about fifteen more ports. Every host with Docker has
-iptables. The rules are made before the engine starts, and removed after it. `restore
+iptables. The rules are made before the engine starts, and removed after its end. `restore
 SERVICES_ROOT`, which the watch calls, restores missing rules while a service runs, as after `nft
 flush ruleset`.
 

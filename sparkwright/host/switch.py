@@ -97,7 +97,7 @@ class Switch:
             return str(journal.result)
         if step in ("starting", "proving"):
             # Unit and `current` belong to the new release: after a power cut systemd has started
-            # it.
+            # the new release.
             problems = self._open_proxies("to")
             if any(map(_asleep, self._waking)):
                 self._start(self._waking)
@@ -169,7 +169,7 @@ class Switch:
         return True
 
     def _journal(self) -> SwitchJournal | None:
-        """Return the progress of this request; None if it has not begun."""
+        """Return the progress of this request; None if the switch has not begun."""
         journal = documents.record(SwitchJournal, self._folder / "progress.json")
         return journal if journal and journal.id == self._request.id else None
 
@@ -290,7 +290,8 @@ class Switch:
         return not any(place.in_flight(pool) for pool in pools if pool)
 
     def _stop(self, services: Iterable[ServiceSwitch]) -> None:
-        """Stop all services before any starts, so that two services can exchange their ports.
+        """Stop all services before any service starts, so that two services can exchange their
+        ports.
 
         An idle service whose engine sleeps keeps its unit.
         """

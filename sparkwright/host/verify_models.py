@@ -1,5 +1,5 @@
-"""Hash every file of model directories again and compare it with the receipts. The program runs on
-the host as root.
+"""Hash the files of model directories again and compare the hashes with the receipts. The program
+runs on the host as root.
 
 A deploy compares size and modification time with the receipt, which finds edited files but not
 bytes that a faulty disk or memory has changed. A directory with a wrong file loses its receipt: the

@@ -62,8 +62,8 @@ def authority(
     """Return the site's CA, and make the CA if it is missing.
 
     Args:
-        names: hosts' names. If the CA does not permit the names, its certificate is made again for
-            these names, too: key and subject stay, so the certificates of hosts stay valid.
+        names: hosts' names. If the CA does not permit the names, a new certificate permits these
+            names, too; key and subject stay, so the certificates of hosts stay valid.
         dry: whether nothing is written: a missing CA is made for this run alone.
 
     Raises:

@@ -1,7 +1,7 @@
 """Begin a switch to another member of an exclusive group. The program runs on the host as root.
 
 The switch is the same systemd job as in a deploy: it drains and stops the running service, starts
-the other service, sends it real requests, and switches back if they fail.
+the other service, sends it real requests, and switches back if the requests fail.
 """
 
 import secrets

@@ -68,7 +68,7 @@ class Idle:
                 continue
             busy = bool(self._handled.get(name) or place.in_flight(record.pool))
             look = Look(place.last_request(record.pool), busy, now)
-            # A scrape of metrics may run during one check, but hardly during two in a row.
+            # A scrape of metrics may run during one check, but hardly during two successive checks.
             if before and before.last == look.last and not (busy and before.busy):
                 look = Look(look.last, busy, before.since)
             if busy or now - look.since < seconds:

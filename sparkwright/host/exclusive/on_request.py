@@ -4,7 +4,7 @@ HAProxy sends this program requests with a valid key for services with ``activat
 The first request activates the service by the same transaction and smoke test as any switch. The
 request waits and gets the service's own answer; a streaming client receives comments until then. A
 request for another service of the group gets 503 with ``Retry-After`` during a switch and shortly
-after it. The program also stops idle services (idle.py).
+after the switch. The program also stops idle services (idle.py).
 
 ``sparkwright-wake.socket`` starts the program; only HAProxy's user can reach the socket.
 """
@@ -70,7 +70,7 @@ class Waking:
         self._turn = threading.Lock()
         #: Requests that this program holds, by service.
         self.handled = Counter[str]()
-        #: Reason why the last switch did not start, by service; empty if it started.
+        #: Reason why the last switch did not start, by service; empty if the switch started.
         self.refused: dict[str, str] = {}
 
     def asleep(self, service: str) -> str | None:
@@ -127,7 +127,9 @@ class Waking:
 
     @contextmanager
     def handling(self, service: str) -> Iterator[None]:
-        """Count a request that this program holds: HAProxy does not count it for a service."""
+        """Count a request that this program holds: HAProxy does not count the request for a
+        service.
+        """
         with self._lock:
             self.handled[service] += 1
         try:

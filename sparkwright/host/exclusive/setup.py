@@ -41,7 +41,9 @@ def main(request: SetupRequest) -> list[str]:
 
 
 def _set_up(trigger: str, unit: str, request: SetupRequest, changed: set[str]) -> None:
-    """Start a timer or socket if the request has its file; otherwise remove it and its unit."""
+    """Start a timer or socket if the request has its file; otherwise remove the timer or socket and
+    its unit.
+    """
     paths = {str(systemd.UNITS / name) for name in (trigger, unit)}
     if str(systemd.UNITS / trigger) not in request.files:
         if any(Path(path).exists() for path in paths):

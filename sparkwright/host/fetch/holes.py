@@ -66,7 +66,7 @@ class Part:
         return self.path.with_name(f"{self.path.name}.map")
 
     def prepare(self, *, mapped: bool) -> None:
-        """Make the part a regular file of full length; any other file there is replaced.
+        """Make the part a regular file of full length; any other file at the path is replaced.
 
         mapped: whether the part needs a map. A part without its map starts again from zero.
         """

@@ -34,7 +34,7 @@ from sparkwright.host.lib.receipt import ReceiptEntry
 #: Depth of the search below the given directories: a home has many files.
 _DEPTH = 7
 _BUFFER = 4 << 20
-#: Result for a hard link; the others are "cloned" and "copied".
+#: Result for a hard link; the other results are "cloned" and "copied".
 _LINKED = "linked"
 _FICLONE = 0x40049409  # linux/fs.h
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -79,7 +79,9 @@ def missing_files(work: workspace.Workspace) -> list[FetchFile]:
 
 
 def _keep(work: workspace.Workspace, file: FetchFile, record: ReceiptEntry | None) -> bool:
-    """Keep a file of the target directory if its content is right. Returns whether it was kept."""
+    """Keep a file of the target directory if its content is right. Returns whether the file was
+    kept.
+    """
     path = work.base / file.path
     if path.is_symlink():
         log(f"{file.path} is a symlink; replacing it by a regular file")
@@ -183,7 +185,7 @@ def _worth_copying(file: FetchFile, candidates: dict[int, list[Path]]) -> list[P
 
 
 def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str | None:
-    """Link, clone or copy a file of ``size`` bytes. Returns the method, or None if it failed.
+    """Link, clone or copy a file of ``size`` bytes. Returns the method, or None after a failure.
 
     The copy shares its blocks with the source if the file system can (a reflink).
 

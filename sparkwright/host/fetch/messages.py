@@ -23,7 +23,7 @@ def log(line: str) -> None:
 
 
 class Failed(Exception):
-    """A failed fetch. Its fetched parts are kept, and the next run continues with them."""
+    """A failed fetch. The fetched parts are kept, and the next run continues with them."""
 
     def __init__(self, name: str, /, **facts: Any) -> None:
         super().__init__(text(name, **facts))

@@ -43,7 +43,7 @@ from sparkwright.host.lib.connections import Bounded, Connections
 _FIRST_PASSED = 3
 #: Seconds between two checks whether the server must end.
 _LOOK = 0.2
-#: Simultaneous connections in total, and with one address.
+#: Largest number of simultaneous connections, in total and with one address.
 MOST = 256
 MOST_OF_ONE = 64
 #: Number of bytes in one read from the disk.
@@ -254,7 +254,7 @@ class Conversation(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send_file(self, descriptor: int, start: int, end: int, seconds: float) -> None:
-        """Send a range of a file within ``seconds``; only TLS needs a copy of it in memory."""
+        """Send a range of a file within ``seconds``; only TLS needs a copy in memory."""
         self.wfile.flush()
         deadline = time.monotonic() + seconds
         with open(descriptor, "rb", closefd=False) as file:
@@ -344,8 +344,8 @@ class Conversation(BaseHTTPRequestHandler):
             self._used()
 
     def _has_its_name(self, image: Revision, file: OpenFile, digest: str) -> bool:
-        """Return whether a part has been verified and renamed. Raises OSError if it was replaced or
-        removed.
+        """Return whether a part has been verified and renamed. Raises OSError if the part was
+        replaced or removed.
         """
         if (now := image.find((digest,))) is None:
             raise ConnectionAbortedError("the part was removed")

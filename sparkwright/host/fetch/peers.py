@@ -1,13 +1,13 @@
-"""Download files from peers: other hosts of the fleet, which may still be fetching them.
+"""Download files from peers: other hosts of the fleet, which may still be fetching the files.
 
 A peer server (peer_server.py) lists the ranges of a file that it has. The client fetches these
 ranges over few connections, and waits for the other ranges while the peer's own fetch is fast
 enough. Content that no peer has comes from the source.
 
-Peers prove that they belong to the fleet (peer_auth.py). The client does not trust their content,
-but hashes it like any other content. Requests are signed, and an answer is used only after its
-signature was checked. The client follows no redirects and uses no proxy: the controller names the
-peers' addresses.
+Peers prove that they belong to the fleet (peer_auth.py). The client does not trust content from
+peers, but hashes it like any other content. Requests are signed, and an answer is used only after
+its signature was checked. The client follows no redirects and uses no proxy: the controller names
+the peers' addresses.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ class Broken(Exception):
 
 
 class Unproven(Exception):
-    """The answer is not signed with the key: another program sent it, or it was altered."""
+    """The answer is not signed with the key: another program sent or altered it."""
 
 
 @records.dataclass(frozen=True)

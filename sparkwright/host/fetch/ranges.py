@@ -130,7 +130,7 @@ class RangeFetch:
                 tries.pause(reason, cut.required, cut)
 
     def _copy(self, location: Location, start: int, end: int) -> None:
-        """Make one request and write its body. Raises _Cut when it ends early."""
+        """Make one request and write its body. Raises _Cut if the request ends early."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "sparkwright", **location.headers}
         if (start, end) != (0, self._file.size):
             headers["Range"] = f"bytes={start}-{end - 1}"

@@ -67,7 +67,7 @@ class FetchRequest:
         endpoint: https://huggingface.co or another hub, or a registry; without a slash at its end.
         repo: org/name, or an image's path.
         revision: commit (40 hex digits), or an image's digest (64 hex digits).
-        destination: directory that gets the files once all of them are verified.
+        destination: directory that gets the files once all files are verified.
         state_dir: directory that gets progress.json.
         files: the files to fetch, at least one.
         downloader: hf_transfer, xet (Xet for files in the hub's Xet storage, hf_transfer for all

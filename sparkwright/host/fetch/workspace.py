@@ -65,7 +65,9 @@ class Workspace:
         return not holes.reported(self.parts)
 
     def free(self) -> int:
-        """Return the file system's free bytes; unbounded if it does not report its size."""
+        """Return the file system's free bytes; unbounded if the file system does not report its
+        size.
+        """
         usage = shutil.disk_usage(self.root)
         return usage.free if usage.total else sys.maxsize
 
@@ -182,7 +184,7 @@ def real_directories(base: Path, path: str) -> None:
     """Create the directories of a file below ``base``; root becomes the only owner of existing
     directories.
 
-    A link or file in their place is removed.
+    A link or file in place of a directory is removed.
     """
     at = base
     trusted.take_over(at)

@@ -48,7 +48,7 @@ _LARGEST = 32 << 20
 
 
 def place() -> str:
-    """Return the address of Docker's socket, as its own command finds it."""
+    """Return the address of Docker's socket, as the docker command finds it."""
     address = os.environ.get("DOCKER_HOST", "")
     return address[len(_HERE) :] if address.startswith(_HERE) else "/var/run/docker.sock"
 
@@ -89,7 +89,7 @@ def container(name: str, timeout: float | None = 10) -> Any:
 
 
 def own_container(service: str) -> Container | None:
-    """Return the container of a sparkwright service; None if there is none."""
+    """Return the container of a sparkwright service; None without a container."""
     inspected = container(f"sparkwright-{service}")
     return inspected and described(inspected)
 

@@ -39,7 +39,7 @@ class Groups:
         on_request: services that a request activates.
         stay_seconds: least time that a member runs before a request activates another member.
         wait_seconds: longest time that a request waits for its service.
-        idle: service -> seconds without a request after which it is stopped.
+        idle: service -> seconds without a request after which the service is stopped.
         admin: HAProxy's socket.
         memory: GiB that each service of the host needs, as far as the plan has the figure.
     """

@@ -20,7 +20,7 @@ _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bool = True) -> bool:
-    """Write a file that other users can't read at any moment. Returns whether it changed.
+    """Write a file that other users can't read at any moment. Returns whether the file changed.
 
     Args:
         parents: mode of a directory that is made for the file.

@@ -20,12 +20,12 @@ class Gpu:
         name: e.g. ``NVIDIA GB10``.
         compute_cap: e.g. ``12.1``.
         driver: e.g. ``580.95.05``.
-        memory_mib: mebibytes of its own memory; None on unified memory (GB10).
-        memory_used_mib: used mebibytes of its own memory.
+        memory_mib: mebibytes of the GPU's own memory; None on unified memory (GB10).
+        memory_used_mib: used mebibytes of the GPU's own memory.
         temperature_c, power_w: degrees Celsius and watts.
         busy_percent: share of the last sampling period in which the GPU computed.
         clock_mhz, clock_max_mhz: present and highest clock of the multiprocessors.
-        index, uuid: its names in Docker and nvidia-smi; the index can change with the slot.
+        index, uuid: names of the GPU in Docker and nvidia-smi; the index can change with the slot.
         event_reasons: bits of clocks_event_reasons.active; 0 if not reported.
     """
 
@@ -57,8 +57,8 @@ class Gpus:
 
     Attributes:
         installed: whether nvidia-smi is installed.
-        code: its exit code; None if it hung or is missing.
-        message: its error message if it failed.
+        code: exit code of nvidia-smi; None if the program hung or is missing.
+        message: error message of a failed query.
         gpus: the listed GPUs.
     """
 

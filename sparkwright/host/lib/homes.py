@@ -52,7 +52,7 @@ class Action:
     Attributes:
         at: seconds since the epoch.
         done: started, stopped, restarted, maintenance on or maintenance off.
-        service: its name; None for the whole host.
+        service: name of the service; None for the whole host.
     """
 
     at: float

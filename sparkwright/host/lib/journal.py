@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from sparkwright.host.lib.processes import run
 
-#: An error by its own name, or in the form of argparse, pydantic and llama-server; not an error
-#: that a line of code raises or a message quotes.
+#: Pattern of an error: a class name, or the form of argparse, pydantic and llama-server. An error
+#: that a line of code raises or a message quotes does not match.
 _ERROR = re.compile(
     r"(?<![\w.`'\"])(?:(?:[\w.]*(?:Error|Exception)|error): |Value error, |error while handling ).+"
 )

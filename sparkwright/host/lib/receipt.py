@@ -17,7 +17,7 @@ class ReceiptEntry:
 
     Attributes:
         size: bytes of the file.
-        mtime_ns: time of its last change when it was verified, in ns since the epoch.
+        mtime_ns: time of the file's last change before its verification, in ns since the epoch.
         sha256: sha256 of the content.
         blob_id: git's SHA-1 of the content, if the repository names the file by its blob id.
     """

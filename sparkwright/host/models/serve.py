@@ -6,9 +6,10 @@ on unchanged, and counts its usage. A request whose replica is down, or closes t
 its answer, is sent to one other replica: a prompt that kills engines kills two at most. An answer
 that was cut off is not repaired: a stream ends with an error event, and without ``[DONE]``.
 
-There are two processes: systemd's main process only waits. When it ends (``systemctl restart``) or
-at SIGTERM, the serving process accepts no more connections and finishes its answers while its
-successor already serves; for this the unit has ``KillMode=process``. SIGHUP reloads the document.
+There are two processes: systemd's main process only waits. When the main process ends (``systemctl
+restart``) or at SIGTERM, the serving process accepts no more connections and finishes its answers
+while its successor already serves; for this the unit has ``KillMode=process``. SIGHUP reloads the
+document.
 """
 
 import asyncio

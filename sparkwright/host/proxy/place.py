@@ -61,7 +61,7 @@ class ServerState:
 
     Attributes:
         status: ``UP``, ``DOWN``, ``DRAIN``, ``MAINT``; ``UP 1/2`` has failed a check.
-        running: number of its running requests.
+        running: number of running requests.
     """
 
     status: str

@@ -71,7 +71,7 @@ class HealthService:
 
     Attributes:
         address, port: the engine's address and port; or a socket's path and 0.
-        health: path of the socket that reports its health; empty for none.
+        health: path of the socket that reports the service's health; empty for none.
         secrets: file with the API key.
         model: a name under which the model is served.
         patience_seconds: longest time to wait for one token, in seconds.

@@ -1,9 +1,9 @@
-"""Program of a rank of a service that several hosts run together. The rank's unit runs it.
+"""Program of a rank of a service that several hosts run together. The rank's unit runs the program.
 
 `run RELEASE` is the unit's main process: it starts the engine together with the other ranks'
-engines, and ends with the first engine that ends. `close RELEASE` runs before it and `open RELEASE`
-after it: both record that the rank has stopped; the first makes the rules of the service's
-firewall, and the second removes the rules.
+engines, and ends with the first engine that ends. `close RELEASE` runs before the main process and
+`open RELEASE` after it: both record that the rank has stopped; the first makes the rules of the
+service's firewall, and the second removes the rules.
 """
 
 import re

@@ -48,8 +48,8 @@ class Rank:
         return FAILED
 
     def again(self, why: str, pause: float = 0.0) -> int:
-        """Return the exit code of an end that is not this rank's fault; systemd does not
-        count it.
+        """Return the exit code of an end that is not this rank's fault; systemd does not count this
+        end.
         """
         self.say(ranks.WAITING, why)
         time.sleep(pause)

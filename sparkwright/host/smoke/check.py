@@ -39,7 +39,7 @@ class DeepCheckResult:
     Attributes:
         verdict: passed, failed or skipped.
         detail: the observation, or the reason for skipping the check.
-        cause: a key of sparkwright/checks/smoke/checks.yaml, if it failed for a known cause.
+        cause: a key of sparkwright/checks/smoke/checks.yaml, if the check failed for a known cause.
     """
 
     name: str

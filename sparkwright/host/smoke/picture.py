@@ -79,7 +79,7 @@ class Picture:
 
 
 def image(client: DeepClient) -> str:
-    """Check that the model names shapes, colours and the word; one of the five may be wrong."""
+    """Check that the model names shapes, colours and the word; one of five facts may be wrong."""
     picture = drawn()
     content = [
         {"type": "image_url", "image_url": {"url": picture.data_url()}},

@@ -34,7 +34,7 @@ _SCHEMA = _schema(
 
 def misfits(value: Any, schema: dict[str, Any]) -> list[str]:
     """Return the parts of a value that do not fit a sparkwright schema, each with its path; empty
-    if it fits.
+    if the value fits.
     """
     if not isinstance(value, dict):
         return [f"$ is {type(value).__name__}, not object"]
