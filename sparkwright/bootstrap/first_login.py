@@ -221,7 +221,7 @@ class Login:
             return None
         if _ACCEPTS.search(prompt):
             about = prompt.strip().rpartition("\n")[0]
-            question = f"{about}\nIs that the host's own key? (yes/no) "
+            question = f"{about}\nIs this the host's own key? (yes/no) "
             answer = self.ask(question, True) if self.ask else ""
             self._refused = answer.strip().lower() not in ("y", "yes")
             return "no" if self._refused else "yes"

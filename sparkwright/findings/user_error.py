@@ -43,7 +43,7 @@ class UserError(Exception):
 
     def __str__(self) -> str:
         problems = count(len(together(self.findings)), "problem")
-        return f"{problems}, nothing was touched:\n{text(self.findings, indent=2)}"
+        return f"{problems}; nothing was touched:\n{text(self.findings, indent=2)}"
 
 
 #: A fault: key below a setting, problem, remedy.

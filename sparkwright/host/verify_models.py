@@ -49,7 +49,7 @@ def verified(text: str) -> Verified:
     """Hash a directory's files; a directory with a wrong file loses its receipt."""
     directory, began = Path(text), time.monotonic()
     if (kept := receipt.read(text)) is None:
-        return Verified(0, 0, 0.0, ("it has no receipt",))
+        return Verified(0, 0, 0.0, ("the directory has no receipt",))
     # hashlib releases the interpreter lock: threads hash in parallel.
     with ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1))) as pool:
         faults = pool.map(lambda item: file_fault(directory, *item), kept.files.items())

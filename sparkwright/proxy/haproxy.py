@@ -403,4 +403,4 @@ def is_address(text: str) -> bool:
 def _twice(where: str, kind: str, names: Iterable[str]) -> Iterator[Finding]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield mistake(where, f"{kind} {name} appears {count} times", "use it once")
+            yield mistake(where, f"{kind} {name} appears {count} times", f"use each {kind} once")

@@ -24,7 +24,7 @@ from sparkwright.host.release import REVERTED
 #: Exit code of an activation that systemd must repeat (sysexits.h).
 AGAIN = 75
 _OURS = "on the host itself, boot "
-_BUSY = "its host is busy"
+_BUSY = "the host is busy"
 #: Seconds between two checks of a switch.
 _LOOK = 0.5
 

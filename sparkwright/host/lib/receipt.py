@@ -86,7 +86,7 @@ def check(directory: str, commit: str) -> str | None:
     if not stat.S_ISDIR(result.st_mode):
         return "is not a directory"
     if open_to := trusted.exposed(directory):
-        return f"can be changed by other users than root: {open_to.path} {open_to.why}"
+        return f"can be changed by users other than root: {open_to.path} {open_to.why}"
     if (receipt := read(directory)) is None:
         return "has no receipt"
     if receipt.commit != commit:

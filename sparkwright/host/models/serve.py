@@ -201,7 +201,7 @@ class Exchange:
             return self._answer(200, "", "text/plain")
         keys = head.values(b"x-sparkwright-key")
         if len(keys) != 1:  # HAProxy sets this header, and removes it from clients' requests
-            raise refusal.Refused(401, "The request came without the name of its API key.")
+            raise refusal.Refused(401, "HAProxy sent no name of an API key.")
         if method == "POST":
             return await self._post(head, path, keys[0])
         if (method, path) == ("GET", "/v1/models"):

@@ -37,7 +37,7 @@ class Rank:
         if code is None:
             return None
         error = journal.error(self._service.unit)
-        return f"its engine ended with code {code}{f': {error}' if error else ''}"
+        return f"the engine ended with code {code}{f': {error}' if error else ''}"
 
     def failed(self, why: str) -> int:
         """Return the exit code of a failure: the rank's engine, or another engine of its cluster,

@@ -82,7 +82,7 @@ def health(
                     return "200"
                 # If the socket refused HAProxy, HAProxy would not use the server for two more
                 # checks.
-                observed = "its socket is closed"
+                observed = "the socket is closed"
         except (http.NoAnswer, FileNotFoundError) as error:
             observed = str(error)
         now = time.monotonic()
@@ -155,7 +155,7 @@ def key_required(client: Client) -> str:
     route = client.request.key_probe
     status = client.call("GET", route, key=False).status
     fail_if(status != 401, "open", f"{route} answers HTTP {status} without the key: it must be 401")
-    return "401 without it"
+    return "401 without the key"
 
 
 def generate(client: Client, question: str = QUESTION, tokens: int = 0) -> str:

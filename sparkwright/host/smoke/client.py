@@ -73,7 +73,7 @@ class Completion:
     def check_budget(self, budget: int) -> None:
         """Fail the check if reasoning took the whole budget."""
         small = f"content: null with finish_reason: length: {budget} tokens are too small a budget"
-        text = f"{small}, reasoning took them all: {faults.clip(self.reasoning)}"
+        text = f"{small}; reasoning took all tokens: {faults.clip(self.reasoning)}"
         faults.fail_if(self.only_reasoning, "budget", text)
 
 
@@ -200,7 +200,7 @@ class DeepClient(Client):
         answer = self.chat(body)
         if answer.only_reasoning:
             body["max_tokens"] = tokens + self.request.thinking_tokens
-            note = f" (content: null at {tokens} tokens, a budget too small for its reasoning)"
+            note = f" (content: null at {tokens} tokens, a budget too small for the reasoning)"
             answer = records.replace(self.chat(body), note=note)
         answer.check_budget(body["max_tokens"])
         # The answer had tokens but no text: engines leave special tokens out.

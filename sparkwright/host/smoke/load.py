@@ -95,7 +95,7 @@ def prefix_cache(client: DeepClient) -> str:
     """Check that a repeated prompt is not computed again."""
     first = client.metrics()
     if client.request.prefix_caching is None and first.texts.get(metrics.PREFIX_CACHING) != "True":
-        raise Skip("the engine's default for this model has prefix caching off")
+        raise Skip("the engine turns prefix caching off for this model by default")
     tokens = max(512, (_BLOCKS + 1) * first.block)
     context = client.context()
     if not fits(context, tokens):

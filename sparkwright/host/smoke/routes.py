@@ -60,7 +60,7 @@ def key(client: client.DeepClient) -> str:
     shown = f"these routes must answer 401 without the key: {', '.join(opened)}"
     fail_if(opened, "open", shown)
     unguarded = len(routes) - len(guarded)
-    rest = f"; {unguarded} are open by the engine's design" if unguarded else ""
+    rest = f"; {unguarded} routes are open by the engine's design" if unguarded else ""
     return f"{len(guarded)} protected routes answer 401 without the key{rest}"
 
 
@@ -138,19 +138,19 @@ def switched_on(client: client.DeepClient) -> str:
     answer = client.chat(client.body(_QUESTION, budget, think=True))
     note = ""
     if answer.only_reasoning:
-        note = f"; content: null at {budget} tokens, a budget too small for its reasoning"
+        note = f"; content: null at {budget} tokens, a budget too small for the reasoning"
         # Quadruple the budget, if the context has room for it.
         budget = min(4 * budget, client.context() - answer.prompt_tokens - 16)
         answer = client.chat(client.body(_QUESTION, budget, think=True))
     answer.check_budget(budget)
     leaked, text = _marked(answer.text), clip(answer.text)
-    fail_if(leaked, "leaks", f"its reasoning is in the content: {clip(leaked)}")
+    fail_if(leaked, "leaks", f"the reasoning is in the content: {clip(leaked)}")
     thoughtless = f"no reasoning although enable_thinking is true: {text}"
     fail_if(not answer.reasoning, "thoughtless", thoughtless)
     nonsense = f"with reasoning, the answer to 17 * 23 is {text!r}"
     fail_if(_RIGHT not in (answer.text or ""), "wrong", nonsense)
     cut = small.finish == "length"
-    unsaid = f"{_SMALL} tokens cut its reasoning, but finish_reason is {small.finish}"
+    unsaid = f"{_SMALL} tokens cut the reasoning, but finish_reason is {small.finish}"
     fail_if(not cut and _RIGHT not in (small.text or ""), "unsaid", unsaid)
     if cut:
         content = "a cut content" if small.text else "content: null"

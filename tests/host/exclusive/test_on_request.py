@@ -123,11 +123,11 @@ def test_a_client_that_leaves_stops_waiting(night: Waking) -> None:
 
 
 def test_a_running_deploy_is_reported_and_waited_for(night: Waking) -> None:
-    night.well, night.refusal = False, "its host is busy"
+    night.well, night.refusal = False, "the host is busy"
     night.go.set()
     answer = night.proxy.post(CHAT)
     assert (answer.status, answer.headers["retry-after"]) == (503, "30")
-    assert "its host is busy" in answer.data["error"]["message"]
+    assert "the host is busy" in answer.data["error"]["message"]
     night.well, night.refusal = True, ""
     assert night.proxy.post(CHAT).status == 200
 

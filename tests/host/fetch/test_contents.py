@@ -186,7 +186,7 @@ def test_hashing_again_finds_changes_with_equal_size_and_time(
     request = (path, nowhere)
     answer = rehash.main(request)
     assert (answer[path].faults, answer[path].bytes) == ((), 14)
-    assert answer[nowhere].faults == ("it has no receipt",)
+    assert answer[nowhere].faults == ("the directory has no receipt",)
     before = (model / "a.bin").stat().st_mtime_ns
     (model / "a.bin").write_bytes(b"conten!")
     os.utime(model / "a.bin", ns=(0, before))

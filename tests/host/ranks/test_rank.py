@@ -176,7 +176,7 @@ def test_a_ranks_restarts_count_its_own_failures(
     unit = Cluster(tmp_path / "other").followers[0]
     for _ in range(2):
         Rank(unit.service, unit.config, "", unit.service.release).failed(
-            "its engine ended with code 1"
+            "the engine ended with code 1"
         )
     assert ranks.unit(unit.home, {"NRestarts": "7"}) == {"NRestarts": "2"}
     Rank(unit.service, unit.config, "", "b" * 12).say(SERVING)

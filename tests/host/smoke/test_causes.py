@@ -224,7 +224,7 @@ def test_more_reasoning_than_on_the_card_passes_with_a_note() -> None:
         return lost if body["max_tokens"] < 4000 else chat("391", reasoning_content="hm")
 
     text = routes.switched_on(scripted(answers))
-    assert "content: null at 2048 tokens, a budget too small for its reasoning" in text
+    assert "content: null at 2048 tokens, a budget too small for the reasoning" in text
     assert "within 8192" in text
 
 

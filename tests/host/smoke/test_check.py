@@ -94,7 +94,7 @@ def test_an_engine_is_healthy_once_its_proxy_may_connect(
     (tmp_path / "http.sock").touch(0o600)
     monkeypatch.setattr(http.Server, "get", lambda *_: http.Answer(200, b""))
     request = SmokeRequest("a", "", f"{tmp_path}/http.sock", 0, str(tmp_path / "s"), ("a",), 0, 5)
-    with pytest.raises(Fault, match="its socket is closed"):
+    with pytest.raises(Fault, match="the socket is closed"):
         check.health(Client(request, 5))
     (tmp_path / "http.sock").chmod(0o666)
     assert check.health(Client(request, 5)) == "200"

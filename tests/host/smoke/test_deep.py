@@ -133,7 +133,7 @@ def test_a_budget_spent_on_reasoning_passes_with_an_explanation(
     with launched(model, *WORDS, FAKE_VLLM_FAULT="always-thinks") as server:
         small = ask(server, tmp_path, request(), max_tokens=4)["chat"]
         assert small.verdict == "passed"
-        assert "content: null at 4 tokens, a budget too small for its reasoning" in small.detail
+        assert "content: null at 4 tokens, a budget too small for the reasoning" in small.detail
         none = ask(server, tmp_path, request(), max_tokens=4, thinking_tokens=4)
     assert (none["chat"].verdict, none["chat"].cause) == ("failed", "budget")
     assert "finish_reason: length: 8 tokens are too small a budget" in none["chat"].detail
