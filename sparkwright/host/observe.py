@@ -326,8 +326,8 @@ def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
     """Return the listeners on the requested ports, by port."""
     listeners = {}
     for line in Running("ss", "-Hltnp").outcome().out.splitlines() if wanted else ():
-        # LISTEN 0 4096 0.0.0.0:8000 0.0.0.0:* users:(("haproxy",pid=7,fd=5)): any process can
-        # choose a name.
+        # LISTEN 0 4096 0.0.0.0:8000 0.0.0.0:* users:(("haproxy",pid=7,fd=5)): a process can choose
+        # any name.
         match = re.match(r"\S+ +\d+ +\d+ +\S+:(\d+) (?:.*,pid=(\d+),fd=\d+\)\)$)?", line.strip())
         if match and int(match[1]) in wanted:
             process, port = f"/proc/{match[2]}", int(match[1])

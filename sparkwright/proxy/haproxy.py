@@ -91,7 +91,7 @@ class Proxy:
 
     Attributes:
         bind: address to listen on; ``*`` is all of IPv4.
-        health_path: path that answers 200 while the replica's last real generation worked.
+        health_path: path that answers 200 while the replica's last real generation succeeded.
         exclusive: the service's group; None if the service never sleeps.
         on_request: whether a request activates the service.
         engine_key: whether the proxy sends a replica the engine's key instead of the client's.

@@ -68,7 +68,7 @@ def render(listed: Sequence[KeyRow]) -> str:
 
 
 def _values(source: Source) -> Iterator[tuple[str, str, Secret | None]]:
-    if isinstance(source, tuple):  # a list does not need the key's value
+    if isinstance(source, tuple):  # the table does not need the value of a command's key
         return
     file = KeyFile(Path(source))
     paths = {"current": file.path, "new": file.new, "old": file.old, "revoked": file.revoked}

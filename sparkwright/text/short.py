@@ -33,7 +33,9 @@ def figure(low: float, high: float, unit: str) -> str:
 
 
 def hosts_in_short(hosts: Sequence[str]) -> str:
-    """Return the names of a few hosts; of many hosts, the first names and a number."""
+    """Return the names of a few hosts; of many hosts, the first names and the number of further
+    hosts.
+    """
     if len(hosts) <= _NAMED:
         return ", ".join(hosts)
     return f"{', '.join(hosts[: _NAMED - 1])} and {len(hosts) - _NAMED + 1} more"

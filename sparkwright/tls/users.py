@@ -109,7 +109,9 @@ def _time_and_name(
 def _signed(
     settings: TlsSettings, chain: Sequence[x509.Certificate], roots: Sequence[x509.Certificate]
 ) -> Iterator[Fault]:
-    """Yield a fault if a certificate is not signed by the next certificate, or by the CA."""
+    """Yield a fault for the first certificate that the next certificate did not sign, and a fault
+    if the CA did not sign the last certificate.
+    """
     for item, signer in pairwise(chain):
         if not _by(item, signer):
             subject = item.subject.rfc4514_string() or "the first"

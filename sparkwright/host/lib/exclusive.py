@@ -76,7 +76,7 @@ def due(group: Group, minute: int) -> str:
 
 
 def member(group: Group, active: Active | None) -> str:
-    """Return the running member: the activated service if still a member, or the first."""
+    """Return the running member: the activated service if still a member, or the first member."""
     return active.service if active and active.service in group.members else group.members[0]
 
 

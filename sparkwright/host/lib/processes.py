@@ -46,7 +46,7 @@ class Running:
 
     Args:
         timeout: seconds to wait for its end; None for no limit.
-        environment: variables in place of this process's own.
+        environment: variables in place of this process's own variables.
     """
 
     def __init__(

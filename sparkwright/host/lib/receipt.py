@@ -101,7 +101,7 @@ def check(directory: str, commit: str) -> str | None:
 
 
 def _foreign(directory: Path) -> str | None:
-    """Return why other users than root may change a model's subdirectory; None if only root may, or
+    """Return why users other than root may change a model's subdirectory; None if only root may, or
     if the subdirectory is missing.
     """
     try:

@@ -40,7 +40,7 @@ SET = (
 
 
 def properties(*others: str) -> tuple[str, ...]:
-    """Return the sandbox's properties with a unit's own.
+    """Return the sandbox's properties with a unit's own properties.
 
     Args:
         others: ``Name=value`` properties, which replace or extend the set.

@@ -36,7 +36,7 @@ class Exposed(PermissionError):
 
 
 def why(status: os.stat_result, *, shared: bool = False) -> str | None:
-    """Return why other users than root may change a file or directory; None if only root may, or if
+    """Return why users other than root may change a file or directory; None if only root may, or if
     this process is not root.
 
     shared: whether to accept a directory like /tmp, where users can only change their own names.

@@ -151,7 +151,7 @@ class Address:
         try:
             await Exchange(self, reader, writer).run()
         except _BROKEN:
-            pass  # client or HAProxy closed: close the other side
+            pass  # the client or HAProxy closed its side: close the other side
         finally:
             writer.close()
 

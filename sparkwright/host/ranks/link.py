@@ -97,7 +97,7 @@ class Link:
 
     def keep(self, seconds: float, **message: Any) -> dict[str, Any]:
         """Keep the link alive for some seconds: send the message at each beat, and receive the
-        other side's beats. Returns the other side's message; empty if none arrived.
+        other side's beats. Returns the other side's message; empty without a message.
 
         Raises:
             Lost: the other side is gone, or was silent for too long.
