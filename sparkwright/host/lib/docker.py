@@ -124,8 +124,7 @@ def containers() -> list[Any]:
 
 
 def running_release(service: str, timeout: float | None = 10) -> str | None:
-    """Return the release whose container runs for a sparkwright service; None if no release runs.
-    """
+    """Return the release whose container runs for a service; None if no release runs."""
     inspected = container(f"sparkwright-{service}", timeout)
     return release_of(inspected) or "" if inspected and inspected["State"]["Running"] else None
 
