@@ -1,4 +1,4 @@
-"""Settings of the bootstrap: its steps, and where packages come from."""
+"""Settings of the bootstrap: its steps and the sources of their packages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PackageSource(BaseModel):
 
     Attributes:
         packages: names of the packages.
-        uri: an apt repository, such as a mirror's; default: the step's own repository.
+        uri: address of an apt repository, such as a mirror; default: the step's own repository.
         suites: suites of the repository; ``/`` for a repository without suites.
         components: components of the repository.
         key: the signing key: a file on the controller, or an https address.

@@ -18,7 +18,7 @@ class FabricAddresses(BaseModel):
     Attributes:
         shape: ``pair`` (one cable), ``ring`` (port 0 of each host to port 1 of the next) or
             ``switch``.
-        hosts: hosts in the order of a ring's cables. The first host gets .11.
+        hosts: hosts in the order of a ring's cables. The first host's addresses end in .11.
         network: network of the first rail; each further rail has the next network of that size.
         mtu: MTU of every rail and the switch.
     """

@@ -1,4 +1,4 @@
-"""A private key that ``ssh_key`` names, validated by its file before any login."""
+"""Check of the private key in ``ssh_key``, by its file, before any login."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ _PRIVATE = re.compile(rb"-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY-----\s(.*?)-----END"
 
 
 def fault(name: str) -> tuple[str, str] | None:
-    """Fault in the file of a private key and its remedy; None for a valid key.
+    """Return the fault in the file of a private key and the remedy; None for a valid key.
 
     Args:
         name: path as the user wrote it; ``~`` is expanded, as in pyinfra.
@@ -54,7 +54,7 @@ def unusable_key(
 
 
 def is_encrypted(name: str) -> bool:
-    """Whether a private key has a passphrase."""
+    """Return whether a private key has a passphrase."""
     from cryptography.exceptions import UnsupportedAlgorithm  # only commands that log in need it
     from cryptography.hazmat.primitives.serialization import (
         load_pem_private_key,
