@@ -1,5 +1,4 @@
-"""Settings of a host from inventory and group_data: typed, with defaults, and without unknown keys.
-"""
+"""Settings of a host from inventory and group_data: typed, with defaults, no unknown keys."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -250,7 +249,7 @@ class ServiceSettings(_Settings):
     @classmethod
     def _of_the_model(cls, value: str | None, info: ValidationInfo) -> str | None:
         if info.data.get("recipe"):
-            raise ValueError("this is for a service with 'model'; leave it out: a recipe has its own")
+            raise ValueError("only a service with 'model' has this setting; leave it out")
         return value
 
     @property
