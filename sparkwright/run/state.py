@@ -188,7 +188,7 @@ class Run:
     started: float = field(default_factory=time.monotonic)
 
     def live(self) -> Iterator[HostRun]:
-        """Yield the observed hosts that are neither failed nor skipped, in the inventory's order."""
+        """Yield observed hosts that are neither failed nor skipped, in the inventory's order."""
         for host in self.hosts.values():
             seen, failure = host.memory.observation, host.memory.failure
             if seen is not None and failure is None and host.left is None:
