@@ -115,9 +115,9 @@ def new(
     --recipe NAME`.
     """
     if base and model:
-        raise click.UsageError("--from or --model, not both")
+        raise click.UsageError("use --from or --model, not both")
     if model and kind == "image":
-        raise click.UsageError("--model is for a recipe or a model")
+        raise click.UsageError("--model needs the KIND recipe or model")
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:

@@ -149,7 +149,7 @@ def maintenance(hosts: Hosts, switch: str, why: str, as_json: bool) -> None:
 
     The services keep running but can only be reached from the host. The host stores the mode, its
     author, time and reason, also across boots. `off` puts the host back once every service answers;
-    until then the exit code is 1.
+    if a service does not answer, the exit code is 1.
     """
     host = selection.only_host(hosts)
     from sparkwright.run import changes

@@ -1,4 +1,4 @@
-"""``sparkwright deploy``: run deploy.py with pyinfra, which takes all its options."""
+"""``sparkwright deploy``: run deploy.py with pyinfra and all its options."""
 
 from itertools import takewhile
 from pathlib import Path
@@ -22,7 +22,7 @@ def command(arguments: tuple[str, ...]) -> None:
     """Deploy the plan: the same as `pyinfra INVENTORY deploy.py`, with its options.
 
     Hosts and groups must precede the first option; --limit may stand anywhere. Common options:
-    --dry and --diff (change nothing), --data KEY=VALUE, --yes (do not ask), --user, --key,
+    --dry and --diff (change nothing), --data KEY=VALUE, --yes (no confirmation), --user, --key,
     --same-sudo-password, -v (show pyinfra's own lines). pyinfra's help lists the rest. Exit code 0
     when every host is as planned.
     """

@@ -112,7 +112,7 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     for file in files.values():
         file.begin()
     if missing := fleet.apply(name):
-        problem = f"this host may lack the new key. The old key stays valid; {_AGAIN}"
+        problem = f"the proxies may lack the new key. The old key stays valid; {_AGAIN}"
         _end(name, "unfinished", missing, problem, as_json=as_json)
     for file in files.values():
         file.promote()
@@ -120,7 +120,7 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
         for service in planned.plan.services:
             if not service.proxy:
                 echo(f"{host}: {service.name} has no proxy: its engine accepts one key, and gets "
-                           "the new one by a restart in the next deploy", err=True)  # fmt: skip
+                           "the new key by a restart in the next deploy", err=True)  # fmt: skip
     until = f"the previous key is valid until `{retire}`"
     lines = [f"the new key is in {path}; {until}" for path in files]
     _end(name, "rotated", [], *lines, as_json=as_json)

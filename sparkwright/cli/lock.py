@@ -145,7 +145,7 @@ def _check(path: Path, plans: list[HostPlan]) -> LockReport:
         problems += errors(_pickles(plans, lock, str(path)))
     observeds = [finding.observed for finding in problems]
     observeds += [
-        f"{name} is built, and its context is not pinned: {again}"
+        f"{name} is a built image, but its context is not pinned: {again}"
         for name in locks.without_contexts(references, lock)
     ]
     observeds += [

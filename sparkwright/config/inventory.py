@@ -1,4 +1,4 @@
-"""Reading an inventory and its group_data as pyinfra does, without pyinfra.
+"""Read an inventory and its group_data by pyinfra's rules, without importing pyinfra.
 
 pyinfra takes half a second to import; ``sparkwright check`` must answer in less than a second. This
 module reads a part of pyinfra's inventory format: a Python file whose top-level lists of names, or
@@ -48,8 +48,8 @@ class HostInput:
 def site_inventory() -> Path:
     """Return the site's inventory for a command that names no inventory.
 
-    The order is SPARKWRIGHT_INVENTORY, the only file in inventory/, `inventory` of
-    group_data/all.py, and inventory/lab.py.
+    The first of these sources counts: SPARKWRIGHT_INVENTORY, the only file in inventory/,
+    `inventory` of group_data/all.py, inventory/lab.py.
 
     Raises:
         UserError: the inventory is ambiguous.
@@ -147,7 +147,7 @@ def check_inventory(
 
     Args:
         group_data: further folders of group_data.
-        overrides: ``key=value``, pyinfra's ``--data``.
+        overrides: ``key=value`` texts of pyinfra's ``--data``.
         own_folder: whether to read the site's group_data besides the inventory.
 
     Raises:
@@ -286,13 +286,13 @@ def _as_pyinfra(value: str) -> Any:
     except ValueError:
         return value
     except RecursionError:
-        raise Unusable("its value is nested too deep", "write it flatter") from None
+        raise Unusable("the value is nested too deeply", "write it flatter") from None
     bounded(data)
     return data
 
 
 def hosts_of(path: Path) -> list[HostInput]:
-    """Return the hosts of an inventory; none if the inventory does not exist yet.
+    """Return the hosts of an inventory; an empty list if the inventory does not exist yet.
 
     Raises UserError for a broken inventory.
     """

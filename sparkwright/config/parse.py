@@ -74,7 +74,7 @@ def connection_problems(
 
 _MESSAGES = Messages(__file__)
 #: Depth at which a key is valid -> remedy for a misplaced key.
-_PLACES = {1: "write it beside 'services', on the host", 3: "write services.NAME.{key}"}
+_PLACES = {1: "write it beside 'services', in the host's settings", 3: "write services.NAME.{key}"}
 
 
 def _keys(annotation: Any, depth: int = 1) -> Iterator[tuple[int, str]]:

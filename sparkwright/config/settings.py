@@ -29,7 +29,7 @@ from sparkwright.config.secrets import Command, Source
 THINKING_TOKENS = 2048
 #: Address at which only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
-#: Addresses that mean every address of the host.
+#: Bind addresses that stand for every address of the host.
 EVERY_ADDRESS = ("0.0.0.0", "::", "*")
 
 
@@ -400,7 +400,7 @@ class HostSettings(_Settings):
             distribution's packages. LAN hosts are reached directly: private addresses, names
             without a dot or in ``.local``, ``.lan``, ``.internal`` and ``.home.arpa``.
         no_proxy: further names and addresses to reach directly.
-        lan_address: other hosts' address for this host; default: the controller's.
+        lan_address: address of this host for other hosts; default: the controller's.
         adopt_directories: directories of hosts (* for any part) with earlier downloads; files with
             the right content are copied instead of downloaded.
         allowed_pickles: pattern of ``org/name/path`` -> reason for downloading these
@@ -417,7 +417,7 @@ class HostSettings(_Settings):
         take_over: whether to stop, and keep, a container that was started by hand on a service's
             port; ``sparkwright remove`` starts it again.
         break_lock: whether to take over a host's lock from another run; for the command line.
-        keep_releases: releases kept per service, with images and weights, to go back to;
+        keep_releases: releases kept per service, with images and weights, for rollbacks;
             ``sparkwright models prune`` removes older releases.
         bundle: directory on the controller, made by ``sparkwright bundle``, that replaces hub and
             registry.
@@ -444,11 +444,11 @@ class HostSettings(_Settings):
             fabric addresses`` writes (docs/clusters.md). Set it in group_data/all.py.
         catalog_directories: your catalogs, read after the shipped catalog.
         registries: name -> git repository (``https://…`` or a path of the controller) of recipes
-            for ``sparkwright import @NAME``. The lock pins each registry to a commit. Only
-            imported content is served, and arguments of vLLM's own recipes for a service that names
-            a model (docs/own-models.md).
-        inventory: the site's inventory, if inventory/ has several and neither command line nor
-            SPARKWRIGHT_INVENTORY names one; read from group_data/all.py.
+            for ``sparkwright import @NAME``. The lock pins each registry to a commit. Hosts serve
+            only imported content; a service that names a model also uses arguments of vLLM's own
+            recipes (docs/own-models.md).
+        inventory: the site's inventory, if inventory/ has several, and command line and
+            SPARKWRIGHT_INVENTORY name none; read from group_data/all.py.
         lock_file: the lock of ``sparkwright lock``. If you name a file, it must exist.
         notify: addresses of ``sparkwright notify``: ``ntfy:TOPIC`` or ``ntfy:https://HOST/TOPIC``,
             ``mailto:NAME@DOMAIN?smtp=HOST:PORT``, ``webhook:https://HOST/PATH``

@@ -44,9 +44,9 @@ def fault(name: str) -> tuple[str, str] | None:
 def unusable_key(
     host: str, data: Mapping[str, Any], origin: Callable[[str], str]
 ) -> Iterator[Finding]:
-    """A private key that can't be used for a login.
+    """Report a private key that can't be used for a login.
 
-    Only this host fails, at the first connection.
+    The finding does not stop a run: only the host with this key fails, at its connection.
     """
     key = data.get("ssh_key")
     if isinstance(key, str) and (result := fault(key)):

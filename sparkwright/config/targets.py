@@ -34,8 +34,8 @@ def targets_of(
 
     Args:
         services: whether names may select services; otherwise, they select whole hosts only.
-        planned: whether the hosts' services are known. If group_data can't be read, they are
-            unknown, and services are looked up on the hosts.
+        planned: whether the hosts' services are known. If group_data can't be read, services are
+            unknown and are looked up on the hosts.
 
     Raises:
         UserError: names each unknown name.

@@ -34,7 +34,7 @@ AbsolutePath = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$", max_length=1
 
 def _no_system_directory(path: str) -> str:
     if _SYSTEM.fullmatch(path):
-        raise ValueError("this is a directory of the system; name another, such as /opt/models")
+        raise ValueError("this is a system directory; name another directory, such as /opt/models")
     return path
 
 

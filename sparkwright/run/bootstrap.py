@@ -109,7 +109,7 @@ def readiness(host: Host, host_run: HostRun) -> Readiness:
 def speed(host: Host, host_run: HostRun, observed: observe.Observation) -> tuple[int, str]:
     """Measure the download speed of the largest missing file; return bytes per second and server.
 
-    The speed is 0, without a measurement, if the host lacks no file or the hub does not answer.
+    The speed is 0, without a measurement, if no file is missing or the hub does not answer.
     """
     settings, token = host_run.settings, host_run.token
     files = [(file.size, f"{model.endpoint}/{model.resolved.repository}/resolve/"
@@ -163,8 +163,8 @@ def _reboot(state: State, host: Host) -> bool:
     try:
         locks.take(host)
         before = ask(host, reboot, 2, str, timeout=60)
-        # Release the lock before the reboot: other runs could not tell it from the lock of a dead
-        # run.
+        # Release the lock before the reboot: other runs could not distinguish the lock from a dead
+        # run's lock.
         locks.release(host)
         host.log("rebooting")
         _wait(host, before)

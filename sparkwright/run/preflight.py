@@ -89,7 +89,7 @@ def _judge(host: Host, host_run: state.HostRun, asked: float, cured: frozenset[s
     host_run.findings = [finding for finding in result if finding.id not in cured]
     tell(host, host_run.findings)
     if later:
-        host.log(f"{', '.join(later)}: judged again when bootstrap is done")
+        host.log(f"{', '.join(later)}: checked again after bootstrap")
     names = ", ".join(dict.fromkeys(finding.id for finding in errors(host_run.findings)))
     return f"refused by preflight: {names}" if names else None
 

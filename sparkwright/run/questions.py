@@ -41,8 +41,8 @@ from sparkwright.run.observation import look, services_of, status_of, unreadable
 from sparkwright.run.state import HostRun
 
 T = TypeVar("T")
-#: Timeout in seconds for one sample of the load; nvidia-smi has 10 of them, each service's metrics
-#: 5.
+#: Timeout in seconds for one sample of the load; nvidia-smi gets 10 of these seconds, and each
+#: service's metrics get 5.
 _LOOK = 20
 #: Seconds between two checks whether an answer is needed.
 _IDLE = 0.25
@@ -196,7 +196,7 @@ def used_disk(host: Host, run: HostRun) -> DiskUsage:
 def deep_smoke(
     host: Host, run: HostRun, *, meant: Callable[[str, str], bool] = lambda *_: True
 ) -> dict[str, DeepResult]:
-    """Test every ability that the recipes declare; without a plan, that the releases declare."""
+    """Test every ability that the recipes declare; without a plan, all abilities of releases."""
     services, sleeping = {service.name: service for service in run.services}, set[str]()
     if run.desired.plan.groups or not run.plan_known:
         status = status_of(host, run, texts=False)

@@ -119,8 +119,7 @@ class Invocation:
             run or in an emergency. On another machine, the new key would be unknown to the hosts,
             and the next deploy from there would replace the fleet's key.
         switches: whether the run switches services.
-        resolves: whether to look up images and models; a change of keys needs neither registry nor
-            hub.
+        resolves: whether to look up images and models; a change of keys needs no registry or hub.
     """
 
     inventory: str

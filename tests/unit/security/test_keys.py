@@ -184,7 +184,7 @@ def test_clients_get_a_new_key_only_after_every_host_has_the_key(hosts: Hosts, s
     hosts.away = ["spark-2"]
     result = run("rotate", "--name", "openclaw", "lab.py")
     assert result.exit_code == 1
-    assert "spark-2: this host may lack the new key" in result.output
+    assert "spark-2: the proxies may lack the new key" in result.output
     assert (site / "keys/openclaw").read_text() == old
     new = (site / "keys/openclaw.new").read_text()
     assert "has not reached every host" in run("retire", "--name", "openclaw", "lab.py").output
