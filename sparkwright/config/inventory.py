@@ -62,8 +62,7 @@ def site_inventory() -> Path:
     if named := _inventory_setting():
         return Path(named)
     if _USUAL not in files:
-        several = f"there are several: {', '.join(map(str, files))}"
-        there = several if files else "./inventory has no *.py file"
+        there = f"there are {', '.join(map(str, files))}" if files else "./inventory has no file"
         raise _MESSAGES.refusal("no-inventory", "INVENTORY", there=there)
     return _USUAL
 
