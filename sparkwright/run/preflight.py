@@ -17,7 +17,7 @@ from sparkwright.proxy import reachable
 from sparkwright.run import observation, state
 
 _NOT_CALLED = (
-    "the settings name steps of bootstrap, but this run does not include them: let deploy.py call  "
+    "the settings name steps of bootstrap, but this run does not include them: let deploy.py call "
     "bootstrap() before preflight() (docs/rollouts.md)"
 )
 
