@@ -50,13 +50,13 @@ class PackageSource(BaseModel):
     @model_validator(mode="after")
     def _is_signed(self) -> PackageSource:
         if self.uri and not self.key:
-            raise ValueError("a repository needs key: only signed packages are installed")
+            raise ValueError("a repository needs 'key': only signed packages are installed")
         if not self.uri and self.key:
-            raise ValueError("key belongs to a repository: set uri, too")
+            raise ValueError("'key' needs 'uri', the address of the repository")
         if self.key and self.key.startswith("http://"):
             raise ValueError(
                 "a key must not be fetched over http: name a file, or an https address"
             )
         if self.key and self.key.startswith("https://") and not self.fingerprint:
-            raise ValueError("a key from an https address needs fingerprint")
+            raise ValueError("a key from an https address needs 'fingerprint'")
         return self

@@ -38,15 +38,15 @@ class FabricAddresses(BaseModel):
         number = len(self.hosts)
         if not least <= number <= most:
             many = f"{least}" if least == most else f"{least} to {most}"
-            raise ValueError(f"a {self.shape} has {many} hosts, but hosts names {number}")
+            raise ValueError(f"a {self.shape} has {many} hosts, but 'hosts' names {number}")
         if len(set(self.hosts)) < number:
-            raise ValueError("hosts names a host twice")
+            raise ValueError("'hosts' names a host twice")
         try:
             first = IPv4Network(self.network)
         except ValueError as error:
             raise ValueError(f"network: {error}") from None
         if not _is_private(first) or first.num_addresses < number + 12:
-            raise ValueError("network must be a private IPv4 network with room for .11 upwards")
+            raise ValueError("'network' must be a private IPv4 network with room for .11 upwards")
         if not _is_private(self.networks[-1]):
             raise ValueError("the networks of all further rails must be private, too")
         return self
