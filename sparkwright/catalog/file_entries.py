@@ -107,7 +107,7 @@ _DATA: dict[str, Any] = beside(__file__, "file_entries.yaml")
 
 
 def overlap(path: str, other: str) -> bool:
-    """Whether two paths are equal, or one path is a folder of the other."""
+    """Return whether two paths are equal, or one path is a folder of the other."""
     return f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
 
 

@@ -58,7 +58,7 @@ else:
 
 
 def unified(cap: str | None) -> bool:
-    """Whether CPU and GPU share one pool of memory."""
+    """Return whether CPU and GPU share one pool of memory."""
     return cap in UNIFIED
 
 

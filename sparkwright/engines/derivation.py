@@ -36,7 +36,7 @@ class Gpu:
 
     @property
     def unified(self) -> bool:
-        """Whether CPU and GPU share one pool."""
+        """Return whether CPU and GPU share one pool."""
         return gpus.unified(self.cap)
 
 

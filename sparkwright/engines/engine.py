@@ -52,7 +52,7 @@ class Rank:
 
     @property
     def head(self) -> bool:
-        """Whether this rank answers clients."""
+        """Return whether this rank answers clients."""
         return self.number == 0
 
     @property

@@ -170,7 +170,7 @@ class _Frames(logging.Filter):
     _confirmed = False
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a line is shown."""
+        """Return whether a line is shown."""
         message = record.getMessage()
         if message.startswith("--> "):
             self._confirmed = message == "--> Detected changes:"

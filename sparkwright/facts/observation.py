@@ -193,7 +193,7 @@ def joined(before: ObservationRequest, wanted: ObservationRequest) -> Observatio
 
 
 def _shared(host: Host, fact: type, arguments: dict[str, Any]) -> tuple[bool, Any]:
-    """Whether the last observation answers a fact, and the fact's value."""
+    """Return whether the last observation answers a fact, and the fact's value."""
     host_memory = memory(host)
     seen = host_memory.observation
     if seen is None or host_memory.stale or any(not key.startswith("_") for key in arguments):

@@ -94,7 +94,7 @@ def _key_differs(there: FileState | None, secret: Secret, mode: int) -> bool:
 
 
 def restarts(steps: Sequence[str]) -> bool:
-    """Whether these changes stop or start the service."""
+    """Return whether these changes stop or start the service."""
     return bool(steps) and steps[-1] in ("start", "restart", "stop")
 
 

@@ -18,7 +18,7 @@ _NETWORK = ("$IFACE_NAME", "$IB_IF", "$HEAD_IP")
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file has the keys of a recipe of vLLM."""
+    """Return whether a file has the keys of a recipe of vLLM."""
     return isinstance(data.get("model"), dict) and isinstance(data.get("variants"), dict)
 
 

@@ -19,7 +19,7 @@ _RUNS_CODE = re.compile(
 
 
 def is_pickle(path: str) -> bool:
-    """Whether a file of a model's repository is a pickle, or code, by its name.
+    """Return whether a file of a model's repository is a pickle, or code, by its name.
 
     The header reveals a pickle with the name .safetensors, after its download (contents.py).
     """

@@ -56,7 +56,7 @@ class ServedName:
 
     @property
     def thinking(self) -> bool | None:
-        """Whether the model thinks first; None leaves the choice to the client."""
+        """Return whether the model thinks first; None leaves the choice to the client."""
         return self.advice.thinking if self.advice else None
 
     @property

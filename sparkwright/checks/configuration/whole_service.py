@@ -1,4 +1,4 @@
-"""The service as a whole: model, image, secrets, mounts, names, ports, and foreign code."""
+"""Rules on a whole service: model, image, secrets, mounts, names, ports, and foreign code."""
 
 import math
 from collections.abc import Iterator
@@ -232,7 +232,7 @@ def _imported_setting(context: Context) -> Iterator[Symptom]:
     recipe, left_out = context.recipe, list[allowlist.LeftOut]()
     if not recipe.system.startswith("Imported: "):
         return
-    # An import keeps trust_remote_code if the user asks for it; `remote-code` judges it.
+    # An import keeps trust_remote_code if the user requests it; the rule `remote-code` checks it.
     allowed = {*context.plan.settings.allowed_in_recipes, "trust_remote_code"}
     kept = context.engine.allowlist.kept
     files = [file.at for file in recipe.files]

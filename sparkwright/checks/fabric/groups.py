@@ -1,4 +1,4 @@
-"""Hosts of an inventory that form one fabric: by settings, by clusters, or by their cables."""
+"""Groups of hosts that form one fabric, from the settings, the clusters, or the cables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -39,7 +39,8 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
     if not services:
         return
     needs = {own.name: own.recipe.needs.memory_gib + own.offload_ram_gib for own in services}
-    # On unified memory a recipe's need is the whole machine; a rule judges how services share it.
+    # On unified memory a recipe needs the whole machine; a rule checks how services share the
+    # memory.
     unified = any(gpu.unified for gpu in host.gpus)
     needed = max(needs.values()) if unified else host.plan.largest(needs)
     if total < needed:

@@ -19,7 +19,7 @@ CHECKS = Checks[HostFacts](
 
 
 def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:
-    """Every finding of a host, errors first; violations of rules are ``new_violations``.
+    """Return every finding on a host, errors first; ``new_violations`` returns violations of rules.
 
     Args:
         now: the controller's clock at the time of the observation, seconds since the epoch.
@@ -37,5 +37,5 @@ def new_violations(
     for finding in check_host(desired.plan, desired.catalog, hardware):
         if finding.silenced is None and (finding.id, finding.subject.key) not in reported:
             silence = f"silenced = {{{finding.id!r}: 'why it does not apply here'}}"
-            remedy = f"{finding.remedy}; or silence it on this service: {silence}"
+            remedy = f"{finding.remedy}; or silence this rule on the service: {silence}"
             yield replace(finding, remedy=remedy)

@@ -1,4 +1,4 @@
-"""The system: sudo, systemd, Python, kernel, clock, directories, ports, HAProxy, units."""
+"""Checks of the system: sudo, systemd, Python, kernel, clock, paths, ports, HAProxy, units."""
 
 import re
 from collections.abc import Iterator

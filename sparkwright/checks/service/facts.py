@@ -39,7 +39,7 @@ class Facts(Examination):
 
     Attributes:
         planned: plan of each service.
-        findings: preflight's.
+        findings: findings of preflight.
     """
 
     planned: dict[str, Planned] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Facts(Examination):
 
 @dataclass(frozen=True)
 class Serving:
-    """An observed service of a host, beside its plan."""
+    """An observed service of a host, with its plan."""
 
     facts: Facts
     seen: ServiceSeen

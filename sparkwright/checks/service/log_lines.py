@@ -1,5 +1,5 @@
-"""Known lines of a service's log. YAML files have the patterns and texts: one for each engine, and
-one for containers.
+"""Known lines of a service's log. The patterns and texts are in YAML files: one file for each
+engine, and one for containers.
 """
 
 import re
@@ -31,7 +31,7 @@ def lasting() -> dict[str, str]:
 
 
 def explained(line: str) -> str:
-    """Return a failure, with cause and remedy if its line is known."""
+    """Return the log line of a failure, with cause and remedy if the line is known."""
     for entry in load(_CONTAINERS).values():
         if re.search(entry.pattern, line):
             return f"{line} ({entry.reason}; remedy: {entry.remedy})"

@@ -31,7 +31,7 @@ _REFUSALS = (401, 404)
 #: Seconds for one connection, and for all requests to a host.
 _CONNECT, _ALL = 2.0, 15.0
 _AT_ONCE = 8
-#: Bytes of an answer's body that are read, at most: its status is enough.
+#: Largest number of bytes to read of an answer's body: the status is enough.
 _HEAD = 1024
 
 

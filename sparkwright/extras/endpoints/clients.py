@@ -50,7 +50,9 @@ def render(form: str, endpoints: Sequence[Endpoint]) -> str:
 
 
 def _providers(endpoints: Sequence[Endpoint]) -> list[list[Endpoint]]:
-    """Endpoints by the address that clients connect to: all models of the fleet's address."""
+    """Group the endpoints by the address that clients connect to; the fleet's address has all
+    models.
+    """
     by_name: dict[str, list[Endpoint]] = {}
     for endpoint in endpoints:
         by_name.setdefault(endpoint.provider, []).append(endpoint)

@@ -1,4 +1,4 @@
-"""Measures the fabric from this host. The program runs as root, and changes nothing on the host."""
+"""Measure the fabric from this host. The program runs as root, and changes nothing on the host."""
 
 import json
 import re
@@ -71,7 +71,7 @@ class MeasureAnswer:
     measured: tuple[Measurement, ...] = ()
 
 
-#: Seconds until a stream without a client ends, and until a stream has measured.
+#: Seconds until a stream without a client ends, and seconds for a stream to measure.
 _LISTEN, _WRITE = 60, 45
 #: Seconds until the other side listens.
 _READY = 1.5
@@ -97,7 +97,7 @@ def main(request: MeasureRequest) -> MeasureAnswer:
 
 
 def command(stream: Stream) -> list[str]:
-    """Arguments of a stream; the address last, if any."""
+    """Command line of a stream; the address, if any, is last."""
     arguments = ["ib_write_bw", "-d", stream.device, "-i", "1", "-p", str(stream.port), "-F"]
     return list(filter(None, [*arguments, "--report_gbits", stream.address]))
 
@@ -150,7 +150,7 @@ def gather(rank: Gather) -> Measurement:
 
 
 def container(rank: Gather) -> list[str]:
-    """docker's command line, with the rights of a service's rank and no further rights."""
+    """Command line of docker, with the rights of a service's rank and no further rights."""
     arguments = [
         *("docker", "run", "--rm", "--name", _CONTAINER, "--network", "host", "--ipc", "host"),
         *("--cap-drop", "ALL", "--cap-add", "IPC_LOCK", "--security-opt", "no-new-privileges"),

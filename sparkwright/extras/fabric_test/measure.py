@@ -73,7 +73,7 @@ def plan(fabric: Fabric, images: Mapping[str, str | None]) -> list[Step]:
 
 
 def _joined(fabric: Fabric, host: str, other: str) -> list[tuple[Rail, Rail]]:
-    """Rails of two hosts that are in one network."""
+    """Pairs of two hosts' rails that are in one network."""
     return [
         (mine, theirs)
         for mine in fabric.used[host]
@@ -84,7 +84,7 @@ def _joined(fabric: Fabric, host: str, other: str) -> list[tuple[Rail, Rail]]:
 
 
 def _writing(fabric: Fabric, server: str, client: str) -> Iterator[Step]:
-    """The client writes to the server, over both twins at once."""
+    """Plan the steps in which the client writes to the server, over both twins at once."""
     devices = [
         (mine.rdma.name, theirs.rdma.name, _number(mine))
         for mine, theirs in _joined(fabric, server, client)
@@ -153,7 +153,7 @@ def measured(session: Session, plans: Sequence[Sequence[Step]]) -> list[list[Ans
 def fabric_measured(
     host: Any, run: HostRun, *, requests: Mapping[str, MeasureRequest]
 ) -> MeasureAnswer:
-    """A host's measures. One remote execution."""
+    """Measure from one host, with one remote execution."""
     from sparkwright.facts.asking import ask
 
     return ask(host, fabric_measure, requests[run.name], MeasureAnswer, timeout=_SECONDS)

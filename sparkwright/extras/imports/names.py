@@ -30,7 +30,7 @@ def slug(text: str) -> str:
 
 
 def distinct(name: str, taken: bool, *shown: str | None) -> str:
-    """The name; with a hash of its content if another entry has the name already."""
+    """Return the name, with a hash of the content if another entry already has the name."""
     if not taken:
         return name
     digest = hashlib.sha256("\0".join(map(str, shown)).encode()).hexdigest()
