@@ -14,7 +14,7 @@ from sparkwright.run.state import HostRun, role
 
 @role
 def smoke(_: Host, host_run: HostRun) -> None:
-    """Ask each service for real answers; a failure shows the service's last journal lines."""
+    """Request real answers from each service; a failure shows the service's last journal lines."""
     asleep = rollout.asleep(host_run)
     operations.answers(
         name="Smoke: health, models, key, generation",

@@ -18,7 +18,7 @@ Symptom = Literal[
     "acceptance fine",
     "no drafter",
     "errors",
-    "shorter answers",  # than the card's figure was measured with
+    "shorter answers",  # shorter than in the card's measurement
     "clock low",  # below 85 % of the driver's maximum
     "clock unknown",
 ]

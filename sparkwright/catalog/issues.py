@@ -121,7 +121,9 @@ class Issue(Data):
         return self
 
     def met(self, tag: str, facts: Mapping[str, Scalar | None]) -> tuple[str, ...]:
-        """Return the facts that make the issue apply to a service; empty if it does not apply."""
+        """Return the facts that make the issue apply to a service; empty if the issue does not
+        apply.
+        """
         for item in self.when if not self.tags or tag in self.tags else ():
             if all(condition.holds(facts.get(fact)) for fact, condition in item.items()):
                 return tuple(item)

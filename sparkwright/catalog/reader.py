@@ -43,8 +43,8 @@ _WORDS = {
     "array": "a list", "object": "a mapping", "integer": "a whole number", "number": "a number",
 }  # fmt: skip
 EXTENDS = (
-    "true: over the entry of the same name in an earlier catalog; a name: over that entry, under "
-    "this one's own name. Mappings are merged key by key, everything else is replaced"
+    "true: extend the entry of the same name in an earlier catalog; a name: extend that entry, "
+    "under a new name. Mappings are merged key by key, and all other values are replaced"
 )
 
 
@@ -289,7 +289,7 @@ _REFERENCES: dict[str, dict[str, str]] = beside(__file__, "references.yaml")
 
 
 def _dangling(catalog: Catalog) -> Iterator[Finding]:
-    """Names without an entry."""
+    """Report names without an entry."""
     for (kind, name), path in catalog.files.items():
         entry = catalog.of_kind(kind)[name]
         image = entry if kind == "image" else catalog.images.get(getattr(entry, "image", ""))

@@ -22,7 +22,7 @@ _FORMATS = {"auto-round": "autoround", "modelopt_fp4": "modelopt"}
 
 @dataclass(frozen=True)
 class Gpu:
-    """A host's GPU, as far as its settings name it before the host is queried.
+    """A host's GPU, as far as the host's settings describe the GPU before the host is queried.
 
     Attributes:
         cap: compute capability.
@@ -169,7 +169,7 @@ def form_of(facts: model_facts.ModelFacts | None) -> Format | None:
 def questions(
     texts: Path, subject: Subject, advice: Advice, symptoms: Iterable[Symptom]
 ) -> Iterator[Finding]:
-    """Questions to the user, by the texts of a YAML file."""
+    """Questions to the user, with the texts of a YAML file."""
     checks = load(texts)
     for symptom in symptoms:
         symptom.values.update(subject=subject, facts=subject.facts, advice=advice)

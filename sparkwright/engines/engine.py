@@ -118,7 +118,7 @@ class Sleep:
 
     Attributes:
         arguments, environment: settings by which a service gets the routes.
-        nap: the requests.
+        nap: the requests for sleep and wake-up.
     """
 
     arguments: Mapping[str, ArgumentValue]
@@ -330,7 +330,7 @@ class Engine:
         key_variable: the variable with its API key.
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
-        metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own.
+        metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own name.
         graphs: further metrics, only for dashboards: ``between_tokens``, ``whole_request``,
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules that check a ``Configuration`` for known mistakes.

@@ -53,7 +53,7 @@ def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
         HostError: the output has no valid answer.
     """
     if sum(map(len, lines)) > MOST_TEXT:
-        invalid(label, f"at most {MOST_TEXT >> 20} MiB are expected")
+        invalid(label, f"it has more than {MOST_TEXT >> 20} MiB")
     text = _between(label, lines)
     if _is_deep(text):
         invalid(label, f"more than {MOST_DEPTH} nested lists")
@@ -68,7 +68,7 @@ def _between(label: str, lines: Sequence[str]) -> str:
     """Return the text between the marks of the last answer; a login's output is ignored.
 
     Only the last answer counts: a program may have failed as root in the middle of its answer, and
-    run again.
+    then run again.
     """
     if BEGIN not in lines:
         raise HostError(f"{label}: {_LOGIN}")
@@ -103,7 +103,7 @@ def of_each(label: str, expected: Collection[str], answer: dict[str, Any]) -> No
 
 
 def invalid(label: str, why: str) -> NoReturn:
-    """Describe the difference between an answer and the expected record."""
+    """Raise a HostError that describes the difference between an answer and the expected record."""
     raise HostError(f"{label}: not a valid answer: {why} ({_REMEDY})")
 
 

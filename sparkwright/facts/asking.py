@@ -24,7 +24,7 @@ _GRACE = 30
 
 
 class Sudo(Enum):
-    """Return whether a program must become root, or may report as the deploy user if sudo fails."""
+    """Need of root: a program must become root, or may report as the deploy user if sudo fails."""
 
     NEEDED = "needed"
     IF_POSSIBLE = "if possible"

@@ -1,8 +1,8 @@
 """Hooks into pyinfra outside its public interface, each with its reason and its worth: a measured
 figure, or a behaviour that a test checks.
 
-Read in pyinfra 3.10.0. Where the public ``BaseStateCallback`` suffices, it is used instead
-(``run/connections.py``).
+The hooks fit the source of pyinfra 3.10.0. Where the public ``BaseStateCallback`` suffices, it is
+used instead (``run/connections.py``).
 """
 
 import inspect
@@ -222,8 +222,8 @@ def only_connect_errors(host: Host) -> None:
 def never_ask_about_failed_hosts(state: State) -> None:
     """Let the other hosts continue without a prompt when a host fails.
 
-    Reason: without ``--yes`` pyinfra asks after each failure; the run skips a failed host and names
-        it at the end, so no prompt is needed.
+    Reason: without ``--yes`` pyinfra prompts after each failure; the run skips a failed host and
+        names it at the end, so no prompt is needed.
 
     Worth: no prompt stops a run (`test_no_prompt_appears_when_a_host_fails`).
     """
@@ -234,8 +234,8 @@ def leave_out(host: Host) -> None:
     """Skip all further operations on this host.
 
     Reason: ``State.fail_hosts`` raises if no host is left, and the final report has more details
-        than its message. Outside of a site pyinfra also asks whether to continue, under ``--dry``
-        too.
+        than its message. Outside of a site pyinfra also prompts whether to continue, under
+        ``--dry`` too.
 
     Worth: the last refused host is reported like all others
         (`test_every_fault_of_a_refused_host_is_reported_at_once`).
@@ -332,8 +332,8 @@ def printable(*records: type) -> None:
 def quick_operation_order() -> None:
     """Make pyinfra find an operation's place in the deploy without reading source files.
 
-    Reason: pyinfra uses only the line numbers of the stack, but asks ``inspect`` for the text
-        around each line: 3 ms for each operation and host, most of a run's time for many hosts.
+    Reason: pyinfra uses only the line numbers of the stack, but reads the text around each line
+    through ``inspect``: 3 ms for each operation and host, most of a run's time for many hosts.
 
     Worth: 3 ms for each operation and host.
     """

@@ -96,8 +96,8 @@ def _passed(host: Host, op_hash: str, command: PyinfraCommand) -> PyinfraCommand
 
 
 def _exposes(host: Host, op_hash: str) -> bool:
-    """Return whether a foreign operation's command carries sudo's password, since pyinfra has no
-    other way.
+    """Return whether a foreign operation's command contains sudo's password, which pyinfra can't
+    pass in another way.
     """
     arguments = host.state.get_op_data_for_host(host, op_hash).global_arguments
     return bool(arguments.get("_sudo") and arguments.get("_sudo_password"))

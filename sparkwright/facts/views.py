@@ -83,8 +83,8 @@ class LockHolder(View[str | None]):
 class Fabric(ProgramFact[FabricState]):
     """Ports of the ConnectX-7, their twins, addresses, RDMA devices, and their neighbours.
 
-    One remote execution, which changes nothing. As root the query also probes each port's
-    neighbours; without sudo it returns the neighbours in the kernel's table.
+    The fact takes one remote execution, and changes nothing. As root the query also probes each
+    port's neighbours; without sudo it returns the neighbours in the kernel's table.
 
     **Example:**
 
@@ -97,5 +97,5 @@ class Fabric(ProgramFact[FabricState]):
     program, answer = fabric, FabricState
 
     def command(self, ask: bool = True) -> StringCommand:
-        """``ask``: whether to probe for neighbours."""
+        """Return the command; ``ask``: whether to probe for neighbours."""
         return self.asking(FabricRequest(ask=ask))

@@ -17,7 +17,7 @@ Secrets = Mapping[str, Secret]
 OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service", PAGE,
              "sparkwright-recover.service", "sparkwright-schedule.service",
              "sparkwright-wake.service", "sparkwright-watch.service")  # fmt: skip
-#: States that systemd reports of a unit that is not meant to run.
+#: States that systemd reports for a unit that is not meant to run.
 RESTING = ("inactive", "failed")
 
 
@@ -99,7 +99,9 @@ def restarts(steps: Sequence[str]) -> bool:
 
 
 def former(state: ServiceState, release: str) -> str | None:
-    """Return the release to go back to if this release does not answer; None without one."""
+    """Return the release to go back to if this release does not answer; None without such a
+    release.
+    """
     container = state.container
     runs = state.current if container and container.running else None
     return next((item for item in (state.good, runs) if item and item != release), None)

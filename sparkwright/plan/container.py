@@ -25,7 +25,7 @@ BOOT_CACHES_MOUNT = "/var/cache/boot"
 
 #: The directory of an offloaded KV cache in a container.
 OFFLOAD_MOUNT = "/var/cache/kv-offload"
-#: Engines do not limit a cache on a disk: every 10 s its oldest files are removed.
+#: Engines do not limit a cache on a disk: every 10 s this loop removes its oldest files.
 _TRIM = f"""\
 for tool in find sort awk xargs; do command -v "$tool" >/dev/null || {{ \
 echo "nothing bounds the KV cache: the image has no $tool" >&2; exit 127; }}; done; \
@@ -97,7 +97,7 @@ def container_entrypoint(
     Args:
         program: the engine's program, if the image's own entry point starts the program.
         socket: whether the engine listens on its socket.
-        offloaded: largest size of its KV cache on a disk, in bytes; 0 without one.
+        offloaded: largest size of its KV cache on a disk, in bytes; 0 without this cache.
     """
     trim = _TRIM.replace("MOST", str(offloaded)) if offloaded else ""
     start = _START_UNKNOWING.replace("PROGRAM", program) if program else _START

@@ -68,7 +68,7 @@ def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -
     """
     if was == planned:
         return None
-    made, plan = ("with", "none") if was else ("without", "one")
+    made, plan = ("with", "no proxy") if was else ("without", "a proxy")
     return (
         f"release {release} of {name} was made {made} a proxy, and the plan has {plan}: clients "
         "could not reach the service. Set proxy in inventory or group_data as for this release, "

@@ -8,14 +8,14 @@ from sparkwright.recipes.recipe import Unfit
 
 #: Largest size of a recipe in bytes; the largest known recipe has 40 KiB.
 MOST_BYTES = 256 * 1024
-#: Values of a recipe; each alias counts with all of its content.
+#: Largest number of values of a recipe; each alias counts with all of its content.
 MOST_VALUES = 20_000
-#: An option before a value in the same item.
+#: Pattern of an option before a value in the same item.
 _PAIR = re.compile(r"\A(--[\w.-]+)\s+(?=\S)")
 
 
 def read_yaml(text: str) -> dict[str, Any]:
-    """A mapping.
+    """Read a mapping from YAML text.
 
     Raises:
         Unfit: the value has another type, or grows without bounds when it is read.

@@ -28,7 +28,7 @@ def hub_token(source: secrets.Source | None) -> secrets.Secret | None:
     """The token for gated models, from a file, a command or the environment.
 
     Raises:
-        UserError: the file can't be read, or the command prints no account.
+        UserError: the file can't be read, or the command prints no token.
     """
     if source is None:
         token = os.environ.get("HF_TOKEN", "").strip()

@@ -43,7 +43,7 @@ class Lora(Data):
     Attributes:
         kind: its method in PEFT's terms; only ``LORA`` is served.
         base: name of the model that the adapter was made for; None without a name.
-        rank: the largest of its matrices; 0 without matrices in safetensors.
+        rank: the largest rank of its matrices; 0 without matrices in safetensors.
         hidden_size: size of its body's hidden states; None if its matrices do not show it.
     """
 
@@ -91,7 +91,7 @@ def ask_hub(
     endpoint: str, repository: str, revision: str, path: str, token: str | None,
     private: tuple[str, ...] = (),
 ) -> pinned_text.PinnedText:  # fmt: skip
-    """Ask a hub for a text file at a revision.
+    """Query a hub for a text file at a revision.
 
     Raises:
         UserError: the file does not exist, is not text, or the hub can't be reached.
@@ -127,7 +127,7 @@ _TEMPLATE = "chat_template.jinja"
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class PinnedFile:
-    """A file: git's own hash for small files, sha256 for the others."""
+    """Size and hash of a file: git's own hash for small files, sha256 for all others."""
 
     size: references.Size
     sha256: references.Sha256 | None = None
@@ -140,7 +140,7 @@ class ResolvedModel:
 
     Attributes:
         commit: 40 hex digits.
-        date: day of that commit, if the hub reports it.
+        date: day of the commit, if the hub reports it.
         files: file by path.
         kv: layers that keep keys and values, from the commit's config.json.
         facts: facts from its small files; None if they were not requested.
@@ -219,7 +219,7 @@ def resolve_model(
         private: servers in private networks to which the hub may redirect.
         choice: choice in a repository of GGUF files, as in ``ModelReference``; the result then has
             only these files.
-        gguf: whether GGUF files take precedence over others.
+        gguf: whether GGUF files take precedence over other formats.
 
     Raises:
         UserError: has a remedy for 401, 403, 404 and for an unreachable hub; with ``marks`` also
@@ -357,7 +357,7 @@ def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
 
 
 def _meaning(answer: Answer, with_token: bool) -> str:
-    """The error message for an answer."""
+    """Return the id of the error message for an answer."""
     code, status = answer.headers.get("X-Error-Code", ""), answer.status
     if code == "GatedRepo" or status == 403:
         return "GatedRepo"

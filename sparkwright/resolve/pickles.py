@@ -48,7 +48,7 @@ def fetched(model: ResolvedModel, allowed: Collection[str]) -> ResolvedModel:
 
 
 def pickle_symptom(model: ResolvedModel, allowed: Collection[str]) -> Symptom | None:
-    """The model's pickles that are not fetched: an error if it has no other weights."""
+    """The model's pickles that are not fetched: an error if the model has no other weights."""
     result = pickles(model, allowed)
     if not result:
         return None

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import urllib.request
     from email.message import Message
 
-#: The largest honest small file: a tokenizer_config.json with all added tokens has about 2 MiB.
+#: Largest size of a genuine small file: a tokenizer_config.json with all added tokens has about 2
+#: MiB.
 MOST_BYTES = 8 << 20
 #: Seconds for all requests to one server, and for one step of a request.
 SECONDS, _STEP_SECONDS, _CONNECT_SECONDS = 180.0, 30.0, 5.0
@@ -55,7 +56,7 @@ class Answer:
     content: bytes
 
     def required(self) -> Answer:
-        """This answer. Raises OSError for an error of HTTP."""
+        """Return this answer. Raises OSError for an HTTP error."""
         if self.status != 200:
             raise OSError(f"HTTP {self.status}")
         return self
@@ -110,7 +111,7 @@ class Server:
         try:
             with opener.open(Request(url, headers=dict(headers)), timeout=_STEP_SECONDS) as answer:
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
-                    raise Unusable("it is compressed, which was not requested", "take another one")
+                    raise Unusable("it is compressed, unlike the request", "use another server")
                 content = bounded.read(answer, most)
                 if answer.length:
                     raise OSError(f"the answer was cut off, {answer.length} bytes before its end")
@@ -119,9 +120,9 @@ class Server:
             error.close()
             return Answer(error.code, error.headers, b"")
         except HTTPException as error:
-            raise OSError(f"it does not speak HTTP: {error}") from None
+            raise OSError(f"the answer is not HTTP: {error}") from None
         except bounded.TooMuch as error:
-            raise Unusable(str(error).replace("the answer", "it"), "take another") from None
+            raise Unusable(str(error).replace("the answer", "it"), "use another server") from None
 
     def _left(self) -> float:
         if (left := self._until - time.monotonic()) <= 0:
@@ -136,7 +137,7 @@ class Server:
         if proxied:
             name = urlsplit(query.full_url).hostname or ""
             self._judge(name, name)
-        failure: OSError | Unusable = OSError("it has no address")
+        failure: OSError | Unusable = OSError("the name has no address")
         for entry in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[:_ADDRESSES]:
             ip = str(entry[4][0])
             try:
@@ -193,7 +194,9 @@ def _depth(ip: str) -> int:
 
 
 def _address(ip: str) -> IPv4Address | IPv6Address:
-    """An address; IPv4 if IPv6 merely wraps it. Raises ValueError for a name."""
+    """Parse an address; an IPv4 address mapped into IPv6 becomes IPv4. Raises ValueError for a
+    name.
+    """
     address = ip_address(ip)
     return getattr(address, "ipv4_mapped", None) or address
 

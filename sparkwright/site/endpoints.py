@@ -132,7 +132,7 @@ class Endpoint:
         # client that always requests the maximum must leave room. An eighth of the context is the
         # share in the 35B card's repository for OpenClaw (32768 of 262144,
         # AEON-7/Qwen3.6-NVFP4-DFlash, docs/openclaw.md). The minimum is 2048 tokens: with fewer
-        # tokens, reasoning uses up the answer (that model's card, 'Recommended sampling
+        # tokens, reasoning uses up the answer (the card of this model, 'Recommended sampling
         # parameters').
         if self.context is None:
             return None

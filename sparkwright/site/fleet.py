@@ -143,7 +143,7 @@ def _room(host: ReadHost, service: ServiceSettings) -> str:
 
 
 def _known(wanted: _Wanted, lock_of: _LockOf) -> _Answers:
-    """Resolved models, or why a model can't be resolved."""
+    """Resolved models, or the reason why a model can't be resolved."""
     result: dict[tuple[str, bool], ResolvedModel | UserError] = {}
     jobs: dict[tuple[str, bool], Future[ResolvedModel]] = {}
     at_commit = cache(recipe_registry.snapshot)
@@ -282,8 +282,8 @@ def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
 
 
 def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
-    """Mistake of a service with an unknown engine or image, or with an engine other than the
-    image's.
+    """Mistake of a service with an unknown engine or image, or with an engine other than the engine
+    of the image.
     """
     message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
     if service.engine and service.engine not in ENGINES:
@@ -307,7 +307,8 @@ def recipe_for(
     *,
     program: str | None = None,
 ) -> Recipe | None:
-    """The best recipe whose body is this repository and that runs on this GPU; None without one.
+    """The best recipe whose body is this repository and that runs on this GPU; None if no recipe
+    fits.
 
     For a named card, the recipe for the most memory that fits the card comes first; then the
     catalog's claim, the least memory, a drafter that makes the model faster, and the name decide.

@@ -35,7 +35,7 @@ def site_problems(
 ) -> list[Finding]:
     """Faults of hosts that can be planned, and of files on the controller.
 
-    The check writes nothing, runs no command of the user's, and contacts no server.
+    The check writes nothing, runs none of the user's commands, and contacts no server.
 
     Args:
         everyone: data of every host of the inventory, in a limited run, too.

@@ -37,7 +37,7 @@ def slots(arguments: Mapping[str, Any]) -> int:
 
 
 def _flag(arguments: Mapping[str, Any], name: str, *, default: bool = False) -> bool:
-    """Return whether a flag is set: in a container's command line it has no value."""
+    """Return whether a flag is set: in a container's command line a flag has no value."""
     if f"no_{name}" in arguments:
         return False
     value = arguments.get(name)

@@ -1,5 +1,5 @@
-"""Lock on a host, with owner and age: a run takes the lock before its first change, one run at a
-time.
+"""Lock on a host, with owner and age. A run takes the lock before its first change, and only one
+run has the lock at a time.
 
 A host without pending changes is never locked, so a run without changes costs nothing. The lock of
 a run that died on this machine is taken over; any other lock is broken on request (``break_lock``).
@@ -84,7 +84,9 @@ def take(host: Host, *, emergency: bool = False) -> None:
         and host_memory.asked.services_root == host_memory.services_root
     )
     if here and host_memory.observation and answer.last != host_memory.observation.last_lock:
-        raise HostError("another run changed this host since its observation: run again")
+        raise HostError(
+            "another run changed this host since its observation: run the command again"
+        )
 
 
 def in_the_way(host: Host) -> str | None:

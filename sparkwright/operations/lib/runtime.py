@@ -24,7 +24,8 @@ from sparkwright.resolve.runtime import (
 
 _ENTRY = "sparkwright/host/fetch/fetch.py"
 CACHE = Path(".sparkwright/cache")
-#: Hosts of one architecture share a bundle: one host builds the bundle, and the others wait.
+#: Hosts of one architecture share a bundle: the bundle is built for one host, and the other hosts
+#: wait.
 _BUILD = Lock()
 
 
