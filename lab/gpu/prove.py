@@ -42,6 +42,7 @@ from typing import Any
 
 from lab.gpu import controls, models, outages, releases
 from lab.gpu.controls import (
+    FIRST,
     HOME,
     INVENTORY,
     PORT,
@@ -174,6 +175,7 @@ _BY_THEMSELVES = {
 def main(names: list[str]) -> int:
     """Carry out the steps, in the given order."""
     RESULTS.mkdir(parents=True, exist_ok=True)
+    way = "run" if FIRST == 1 else f"lane {FIRST}"
     for name in names or list(STEPS):
         started = time.monotonic()
         try:
@@ -185,7 +187,7 @@ def main(names: list[str]) -> int:
         gpu, _, driver, *_ = ssh(SMI["identity"]).strip().split(", ")
         head = {
             "step": name,
-            "command": f"lab/gpu/start.sh run python -m lab.gpu.prove {name}",
+            "command": f"lab/gpu/start.sh {way} python -m lab.gpu.prove {name}",
             "date": dt.datetime.now(dt.UTC).date().isoformat(),
             "gpu": gpu,
             "driver": driver,
