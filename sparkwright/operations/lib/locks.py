@@ -84,9 +84,7 @@ def take(host: Host, *, emergency: bool = False) -> None:
         and host_memory.asked.services_root == host_memory.services_root
     )
     if here and host_memory.observation and answer.last != host_memory.observation.last_lock:
-        raise HostError(
-            "another run changed this host since its observation: run the command again"
-        )
+        raise HostError("another run changed this host since its observation: rerun the command")
 
 
 def in_the_way(host: Host) -> str | None:
