@@ -1,5 +1,5 @@
-"""Smoke: tests health, every alias, the key and a real generation over SSH, with time limits. It
-also tests routes without the key from outside.
+"""Smoke: tests health, every alias, the key and a real generation over SSH, with time limits. The
+role also tests routes without the key from outside.
 """
 
 from dataclasses import replace

@@ -50,7 +50,7 @@ class Cause(Data):
 
 
 class Causes(Data):
-    """A list of causes, the likeliest first where several explain the same symptoms.
+    """A list of causes, the likeliest first if several causes explain the same symptoms.
 
     Attributes:
         causes: the list.

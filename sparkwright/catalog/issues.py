@@ -81,7 +81,7 @@ class Issue(Data):
 
     Attributes:
         id: the rule's name in messages and in ``silenced``.
-        severity: an error stops the run, a warning does not.
+        severity: an error stops the run; a warning does not.
         tags: tags of the image; empty for every tag. Only an image's issues have tags.
         when: fact -> condition, or a list of these mappings; one mapping must hold. Facts are
             ``argument.<name>`` (underscores; vLLM's default if it is not written; its other

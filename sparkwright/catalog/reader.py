@@ -64,7 +64,7 @@ def schema(kind: str) -> dict[str, Any]:
 
 
 def describe(part: dict[str, Any]) -> None:
-    """Give each key of a schema the text in its type's docstring."""
+    """Give each key of a schema the text from its type's docstring."""
     summary, text = documented(part.get("description", ""))
     part["description"] = summary
     for key, value in part.get("properties", {}).items():

@@ -125,7 +125,8 @@ class Parser:
         Args:
             version: None if no card gives it; then arguments are not checked.
             arguments: arguments with underscores, as in recipes.
-            also: argument -> values that this build accepts in addition to the stock engine's.
+            also: argument -> values that this build accepts in addition to the stock engine's
+                values.
         """
         yield from self._check_variables(version, environment)
         if version is not None:

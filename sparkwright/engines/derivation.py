@@ -66,7 +66,7 @@ class Derivation:
 
 @dataclass(frozen=True)
 class Advice:
-    """A recipe that the engine's authors publish for a model, as far as it fits this host.
+    """A recipe that the engine's authors publish for a model, as far as the recipe fits this host.
 
     Attributes:
         source: the recipe's address; empty if there is no recipe.

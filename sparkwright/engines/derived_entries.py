@@ -39,7 +39,7 @@ def recipe_of(
     """Recipe of a repository.
 
     Args:
-        arguments: value and origin of each.
+        arguments: value and origin of each argument.
         more: further fields of the recipe.
     """
     fields: dict[str, Any] = {"status": "expected", "source": subject.config, **more}
@@ -104,7 +104,7 @@ def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
 
 
 def _task(subject: Subject) -> Task:
-    """Task of the model by the hub or a GGUF file's header; chat without either."""
+    """Task of the model, from the hub or from a GGUF file's header; chat without a stated task."""
     header = subject.facts.gguf
     if header and header.pooling:
         return "rerank" if header.pooling == "rank" else "embedding"
@@ -122,7 +122,7 @@ def derived(
     test.
 
     Args:
-        arguments: value and origin of each.
+        arguments: value and origin of each argument.
     """
     changes: dict[str, object] = {"recipe": recipe.name}
     if "thinking-only" in model.capabilities and "smoke" not in subject.service.model_fields_set:

@@ -38,8 +38,8 @@ class Rank:
         hosts, addresses: hosts and addresses of all ranks, in order.
         interface: network device that connects the ranks.
         shape: cabling of ConnectX-7, ``pair``, ``ring`` or ``switch``; None on a plain network.
-        port: port at which the head's engine gathers the ranks; the next port is the rank programs'
-            own.
+        port: port at which the head's engine gathers the ranks; the next port belongs to the rank
+            programs.
     """
 
     cluster: str
@@ -157,7 +157,8 @@ class Routes:
 
 @dataclass(frozen=True)
 class Probes:
-    """Requests to an engine's server, and its traces on a host; empty without requests and traces.
+    """Requests to an engine's server, and its folders on a host; empty values mean that the engine
+    lacks a request or folder.
 
     Attributes:
         version: route that answers with the version.

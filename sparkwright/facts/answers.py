@@ -19,12 +19,12 @@ _Answer = TypeVar("_Answer")
 #: Largest number of characters of an answer: the longest genuine answer, of the doctor with all
 #: logs, has about two million.
 MOST_TEXT = 8 << 20
-#: Levels of nested lists: genuine answers have about eight.
+#: Levels of nested lists: genuine answers have about eight levels.
 MOST_DEPTH = 64
 #: Largest number of lines of a host's error output, and of characters of each line.
 _LINES, _WIDTH = 40, 600
 #: A string, or a bracket outside of any string. An unterminated string extends to the end of the
-#: text: each character is read once.
+#: text, so that each character is read only once.
 _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 _LOGIN = (
     "no answer: the host's login ends before the program, or runs another program (check "
@@ -37,8 +37,9 @@ _REMEDY = (
 
 
 class HostError(Exception):
-    """The host did not answer a question: lost connection, deadline, a failing program, or no valid
-    answer. The error's text may quote the host, and has a limited length."""
+    """The host did not answer a request: lost connection, deadline, a failing program, or no valid
+    answer. The error's text may quote the host, and has a limited length.
+    """
 
     def __init__(self, text: str) -> None:
         lines = text.splitlines()

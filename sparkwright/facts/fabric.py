@@ -28,7 +28,9 @@ def state_of(host: Host, image: str | None = None) -> FabricState:
 
 
 def malformed(state: FabricState) -> str | None:
-    """Fault of a device name or an address in an answer; None if all are valid."""
+    """Fault of a device name or an address in an answer; None if all names and addresses are
+    valid.
+    """
     names = [rail.name for rail in state.rails]
     names += [rail.rdma.name for rail in state.rails if rail.rdma]
     names += [*state.interfaces, *filter(None, [state.management])]

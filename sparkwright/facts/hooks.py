@@ -163,7 +163,7 @@ def hide_frames() -> None:
 
 
 class _Frames(logging.Filter):
-    """Passes messages of operations (``Host.log``), errors, and changes that wait for a
+    """Pass messages of operations (``Host.log``), errors, and changes that wait for a
     confirmation.
     """
 
@@ -352,7 +352,7 @@ def with_transport(host: Host, factory: Callable[..., Any]) -> None:
 
     Reason: ``host_connect`` is called after the login, which waits 40 ms for each small packet.
     ``ssh_paramiko_connect_kwargs`` is public; changing the connector's data in
-    ``host_before_connect`` is not.
+    ``host_before_connect`` is not public.
 
     Worth: 40 ms for each packet of the login.
     """

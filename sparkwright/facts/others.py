@@ -28,7 +28,7 @@ class Ours(FunctionCommand):
 
 
 class Others(BaseStateCallback):
-    """Follows every operation of a run on every host, in each of pyinfra's modes."""
+    """Follow every operation of a run on every host, in each of pyinfra's modes."""
 
     def operation_host_start(self, state: State, host: Host, op_hash: str) -> None:  # type: ignore[override]
         """Follow the commands of an operation that starts on a host."""

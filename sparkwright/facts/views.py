@@ -33,7 +33,7 @@ class Gpus(View[tuple[Gpu, ...]]):
     nothing: ClassVar[tuple[Gpu, ...]] = ()
 
     def part(self, observation: Observation) -> tuple[Gpu, ...]:
-        """The GPUs."""
+        """All GPUs of the host."""
         return observation.gpu.gpus
 
 
@@ -58,7 +58,7 @@ class HostMemorySize(View[Memory]):
     """MemTotal and MemAvailable in bytes: on a GB10 the GPU's memory too."""
 
     def part(self, observation: Observation) -> Memory:
-        """The memory."""
+        """Memory of the host."""
         return observation.memory
 
 
@@ -68,7 +68,7 @@ class Disks(View[dict[str, Disk]]):
     nothing: ClassVar[dict[str, Disk]] = {}
 
     def part(self, observation: Observation) -> dict[str, Disk]:
-        """The file systems."""
+        """File systems by path."""
         return observation.disks
 
 

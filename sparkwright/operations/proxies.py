@@ -56,7 +56,7 @@ def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Co
 
 @operation()
 def installed(*, wanted: bool = True, environment: Mapping[str, str] | None = None) -> Commands:
-    """Install the distribution's HAProxy, before a service is changed for it.
+    """Install the distribution's HAProxy, before any service is changed.
 
     Args:
         wanted: whether the host has a proxy.
@@ -91,8 +91,8 @@ def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, t
         return {}
     rendered = haproxy.render_proxies(proxies)
     result = {
-        # Write the files that the configuration names before it, so that an interruption leaves no
-        # dangling name.
+        # Write the files that the configuration names before the configuration itself, so that an
+        # interruption leaves no dangling name.
         **key_files(proxies, keys),
         proxies.waiting_room: (rendered.waiting_room, 0o644),
         **proxies.tls_files,
@@ -189,8 +189,8 @@ def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
 
 
 def _free(proxies: Proxies | None, seen: Observation) -> bool:
-    """Return whether the proxies' ports are free: a service that is not switched yet may use
-    one.
+    """Return whether the proxies' ports are free: a service that is not switched yet may use one of
+    the ports.
     """
     listeners = [seen.ports.get(proxy.port) for proxy in proxies.proxies] if proxies else []
     return all(listener is None or UNIT in listener.cgroup for listener in listeners)

@@ -53,8 +53,8 @@ def running(
     that fails goes back to its last good release by itself.
 
     Args:
-        services: all services of the host (``served.services``).
-        secrets: texts of the 0600 files with their keys, by path (``served.secrets``).
+        services: all services of the host (``host_run.services``).
+        secrets: texts of the 0600 files with their keys, by path (``host_run.secrets``).
         proxies: the part of the host's proxies that changes with the switch.
         turn: function that waits for the host's turn, if hosts are switched one after the other.
         ended: function called with the result.

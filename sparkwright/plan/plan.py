@@ -255,7 +255,7 @@ SOCKETS = "/run/sparkwright-engines"
 STAGED_GIB = 4
 #: sshd's port on the host, even if the controller reaches sshd at another port.
 _SSH = 22
-#: Arguments, environment, and the origin of each.
+#: Arguments, environment, and the origin of each value.
 _Layers = tuple[dict[str, ArgumentValue | None], dict[str, str | None], dict[str, str]]
 
 

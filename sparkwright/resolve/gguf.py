@@ -33,10 +33,10 @@ TYPES: dict[int, tuple[int, int]] = beside(__file__, "gguf.yaml")["types"]
 
 @dataclass(frozen=True)
 class Header:
-    """A header.
+    """Header of a GGUF file.
 
     Attributes:
-        values: values by key; arrays only if they are short and of numbers.
+        values: values by key; arrays only if they are short and contain numbers.
         tensors: name -> count of its numbers, and their bytes.
     """
 

@@ -19,14 +19,14 @@ _LABEL = re.compile(
 _FULL = ("F32", "F16", "BF16")
 #: Labels of projectors, the preferred label first.
 _PROJECTORS = ("F16", "BF16", "Q8_0", "F32")
-#: Largest size of a choice: ``12GiB``.
+#: Pattern of a choice by largest size: ``12GiB``.
 _ROOM = re.compile(r"(\d{1,5}(?:\.\d)?)GiB")
 #: Tokens of context, with 16-bit keys and values, and GiB of the engine itself, for which a file is
 #: chosen: the remaining memory makes the context longer.
 TOKENS, OVERHEAD_GIB = 8192, 1.0
 #: Largest number of models in a message, and of parts of a model.
 _LISTED, _PARTS = 40, 1000
-#: Facts of a model with this projector, by its headers.
+#: Facts about a model and its projector, from their headers.
 Facts = tuple[ModelFacts, tuple[entries.KvLayers, ...]]
 
 

@@ -88,7 +88,8 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    # Files, not pipes: their size is bounded, for any output of git, a repository or its server.
+    # Files replace pipes, since the size of files can be limited, for any output of git, of a
+    # repository or of its server.
     with TemporaryFile() as output, TemporaryFile() as errors:
         try:
             done = subprocess.run(

@@ -30,7 +30,8 @@ from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.queries import Answer, Server, asking
 
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-#: Bytes and values of a header: experts of a large model have some 40,000 matrices.
+#: Largest number of bytes and of values of a header: experts of a large model have some 40,000
+#: matrices.
 _MOST_BYTES, _MOST_VALUES = 8 << 20, 1_000_000
 _RANKED = re.compile(r"(?<!experts)\.lora_A\.(\w+\.)?weight$")
 #: Matrices whose input (lora_A), or whose output, is the body's hidden state.
@@ -118,7 +119,7 @@ Path = Annotated[
     Field(pattern=r"^[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=1024),
     Straight,
 ]
-#: Bytes and values of a model's data with every file: some 50,000 files.
+#: Largest number of bytes and of values of a model's data with every file: some 50,000 files.
 MOST_BYTES, MOST_VALUES = 16 << 20, 1_000_000
 #: Files with a model's serving settings.
 _READ = ("config.json", "generation_config.json", "tokenizer_config.json")
@@ -193,7 +194,7 @@ class ResolvedModel:
 
 
 def directory_of(repository: str, commit: str, part: str = "") -> str:
-    """A model's place below a models root."""
+    """Path of a model below a models root."""
     return f"{repository.replace('/', '--')}{part and '--'}{part}/{commit}"
 
 
@@ -222,8 +223,8 @@ def resolve_model(
         gguf: whether GGUF files take precedence over other formats.
 
     Raises:
-        UserError: has a remedy for 401, 403, 404 and for an unreachable hub; with ``marks`` also
-            for an unusable file of the repository.
+        UserError: the hub refuses or can't be reached, with a remedy for 401, 403 and 404; with
+            ``marks`` also for an unusable file of the repository.
     """
     from huggingface_hub import ModelInfo  # a locked run sends no request, and saves 0.1 s
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 8 << 20
 #: Seconds for all requests to one server, and for one step of a request.
 SECONDS, _STEP_SECONDS, _CONNECT_SECONDS = 180.0, 30.0, 5.0
-#: Number of addresses of one name that are tried.
+#: Number of addresses of a name to try.
 _ADDRESSES = 8
 #: Variables that name the certificates of a site's CA, as for the library requests.
 _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -88,7 +88,8 @@ class Server:
     def get(
         self, url: str, headers: Mapping[str, str] = MappingProxyType({}), most: int = MOST_BYTES
     ) -> Answer:
-        """Request a URL, and follow redirects; credentials stay with its scheme, host and port.
+        """Request a URL, and follow redirects; only the same scheme, host and port gets the
+        credentials.
 
         Raises:
             Unusable, ValueError: the answer is beyond the bounds or redirects elsewhere.
@@ -183,7 +184,7 @@ def _proxies() -> urllib.request.ProxyHandler:
 
 
 def _depth(ip: str) -> int:
-    """Return the depth of an address in the network: 0 for the internet, 3 for the link alone."""
+    """Return the depth of an address in the network: 0 for the internet, 3 for the local link."""
     try:
         address = _address(ip)
     except ValueError:  # the proxy resolves a name
@@ -213,8 +214,8 @@ def _names(entry: str, host: str, ip: str) -> bool:
 
 @cache  # reading certificates takes 15 ms
 def _certificates(*authorities: str | None) -> ssl.SSLContext:
-    """The system's authorities and Mozilla's; only the authorities of REQUESTS_CA_BUNDLE if this
-    variable is set.
+    """TLS context with the authorities of the system and of Mozilla; only with the authorities of
+    REQUESTS_CA_BUNDLE if this variable is set.
     """
     import ssl
 

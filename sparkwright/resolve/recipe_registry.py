@@ -1,4 +1,4 @@
-"""Registries of recipes: one commit of a git repository, fetched bare and read by git alone.
+"""Registries of recipes: one commit of a git repository, fetched bare and read only by git.
 
 A foreign repository is never checked out: none of its hooks runs, no submodule is fetched, no
 filter (LFS) runs, and a symbolic link in it is a file like any other, which is skipped.

@@ -204,7 +204,7 @@ class _Repository:
         self._headers = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
 
     def ask(self, kind: str, name: str) -> Answer:
-        """A manifest or blob, with a token if the registry requires one."""
+        """Return a manifest or blob; send a token if the registry requires a token."""
         url = f"{self._base}/{kind}/{quote(name, safe=':')}"
         answer = self._server.get(url, self._headers)
         if answer.status != 401 or "Authorization" in self._headers:

@@ -181,7 +181,7 @@ def address_endpoints(
 
     Args:
         every: all hosts of the inventory.
-        allowed: models that the key may use; None for all.
+        allowed: models that the key may use; None for all models.
     """
     plan, by_name = host.plan, {each.plan.host: each for each in every}
     for pool in planned_pools(each.plan for each in by_name.values()):

@@ -75,8 +75,8 @@ def with_recipes(
 
 
 def named_gpu(given: inventory.HostInput, settings: HostSettings) -> Gpu | None:
-    """The GPU by the setting ``gpu``, or by the host's group; `init` writes both from the hosts'
-    answers.
+    """Return the GPU from the setting ``gpu``, or from the host's group; `init` writes both from
+    the hosts' answers.
     """
     if settings.gpu:
         return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{given.origin('gpu')}: gpu")
@@ -87,7 +87,7 @@ def named_gpu(given: inventory.HostInput, settings: HostSettings) -> Gpu | None:
 
 
 def _gpu(host: ReadHost) -> Gpu | None:
-    """The GPU by the host's settings, or by the recipes of its other services."""
+    """Return the GPU from the host's settings, or from the recipes of its other services."""
     settings, catalog = host.settings, host.catalog
     if gpu := named_gpu(host.given, settings):
         return gpu
@@ -118,7 +118,9 @@ def _of_catalog(host: ReadHost, name: str) -> str | None:
 
 
 def _reference(host: ReadHost, name: str) -> ModelReference:
-    """Reference to a service's model; its revision is the service's, the catalog's, or ``main``."""
+    """Reference to a service's model, at the service's revision, the catalog's revision, or
+    ``main``.
+    """
     service = host.settings.services[name]
     repository = service.repository
     own = [model for model in host.catalog.models.values() if model.repository == repository]

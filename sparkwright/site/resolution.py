@@ -150,7 +150,7 @@ def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
 
 
 def locks(hosts: Mapping[str, PlannedHost]) -> dict[str, Lock | None]:
-    """The lock files of the hosts."""
+    """Read the lock files of the hosts."""
     paths = {host.plan.settings.lock_file for host in hosts.values()}
     return {path: read_lock(Path(path)) for path in sorted(paths)}
 

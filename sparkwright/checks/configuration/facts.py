@@ -18,8 +18,8 @@ class Hardware:
     """Hardware of a host, either probed or assumed from the needs of its recipes.
 
     Attributes:
-        compute_cap: None if unknown.
-        memory_gib: MemTotal.
+        compute_cap: compute capability; None if unknown.
+        memory_gib: MemTotal of the host.
         vram_gib: memory of the GPU itself; None on unified memory.
         architecture: name in registries (``arm64``); None if unknown.
         gpus: number of GPUs; None if unknown.

@@ -76,7 +76,7 @@ def on_connectx(data: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the hosts of clusters on ConnectX-7, from settings that have not been validated yet.
 
     Args:
-        data: host -> its data.
+        data: host -> the host's settings.
     """
     return tuple(host for host, own in data.items() if any(_joins(host, own.get("clusters"))))
 

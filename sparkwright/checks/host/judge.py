@@ -1,4 +1,4 @@
-"""Preflight: every check of a host before anything is changed on it."""
+"""Preflight: every check of a host before the first change on the host."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:
 def new_violations(
     desired: Desired, observed: Observation, earlier: Sequence[Finding]
 ) -> Iterator[Finding]:
-    """Return violations that only the host's own state reveals. Silenced rules stay silent."""
+    """Return violations that only the host's own state reveals. Silenced rules are left out."""
     hardware = memory.hardware_of(HostFacts(desired, observed, observed.time))
     reported = {(finding.id, finding.subject.key) for finding in earlier}
     for finding in check_host(desired.plan, desired.catalog, hardware):

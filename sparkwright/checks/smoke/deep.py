@@ -35,7 +35,7 @@ def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> 
 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:
     """Return the deep test of a service without a valid plan, from the release's record."""
-    why = "a broken plan does not show the recipe's features"
+    why = "the recipe's features are unknown without a valid plan"
     return _request(gate, Limits(), dict.fromkeys(_PROMISED, why), THINKING_TOKENS)
 
 

@@ -23,7 +23,9 @@ _STEP = 1024
 
 
 def derive(subject: Subject, _: Advice) -> Derived:
-    """Make a recipe of a repository, or ask for a recipe if its files leave a question open."""
+    """Make a recipe of a repository, or ask the user for a recipe if the repository's files leave a
+    question open.
+    """
     facts = subject.facts
     stated = subject.form and subject.weights and facts.architecture and facts.context
     special = facts.gguf or facts.hybrid or facts.code or facts.task or facts.vision

@@ -26,12 +26,12 @@ NAME = "aiperf"
 #: figures: the number in the name must then increase, and results with different names are not
 #: compared.
 LABEL = "sparkwright's prompts 1 by aiperf"
-#: Variable that names another venv than the project's ``.venv-bench``.
+#: Variable that names a venv other than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
 FOLDER = Path(".venv-bench")
 KEY_VARIABLE = "OPENAI_API_KEY"
-#: Part of the environment beside the key. HF_HUB_OFFLINE is not set: with it, AIPerf finds no local
-#: tokenizer.
+#: Part of the environment beside the key. HF_HUB_OFFLINE is not set: with this variable, AIPerf
+#: finds no local tokenizer.
 ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
 #: Part of each request's body: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output,
 #: 'Test methodology notes').
@@ -52,7 +52,7 @@ class Endpoint:
     """Form of the requests to a service.
 
     Attributes:
-        kind: the generator's name of the kind.
+        kind: name of the kind in the generator.
         path: route on the server; empty for the default route of the kind.
         body: fields of each request beside model and text.
     """
@@ -150,7 +150,7 @@ def cell(
     acceptances: Mapping[str, float], endpoint: Endpoint = CHAT,
 ) -> results.Cell:  # fmt: skip
     """Convert a phase's report to a cell; with a category's own prompts the cell has the mean of
-    their tokens, in tens.
+    their tokens, rounded to tens.
 
     Args:
         errors: requests that failed.

@@ -22,7 +22,7 @@ SHORT_PROMPT = 1000
 #: "About 16K" is 16.2K to 20.3K tokens on the same card ('Long-context tiers').
 _SAME_LENGTH = 1.25
 #: Below this share of the driver's maximal clock, the GPU is throttled. The share is this project's
-#: choice: clocks of a loaded GPU vary by some percent by themselves.
+#: choice: clocks of a loaded GPU vary by some percent without throttling.
 _LOW_CLOCK = 0.85
 
 
@@ -81,7 +81,7 @@ class Table:
     basis: str
 
     def value(self, row: Row, key: str) -> Any:
-        """Return a key of a row, or the card's value for all rows."""
+        """Return the value of a row's key, or the card's value for all rows."""
         value = getattr(row, key)
         return self.measurement.conditions.get(key) if value is None else value
 

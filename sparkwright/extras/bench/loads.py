@@ -1,9 +1,9 @@
 """Loads: categories x requests at a time, long prompts one at a time, and the prompts of each load.
 
 The cards' own prompts are not published. ``prompts/`` has a few of this project's own prompts for
-each of the cards' categories, one file a category; a change of the prompts makes new loads with old
-names, so that earlier figures are no longer comparable: ``aiperf.LABEL`` must change with the
-prompts.
+each of the cards' categories, one file for each category; a change of the prompts makes new loads
+with old names, so that earlier figures are no longer comparable: ``aiperf.LABEL`` must change with
+the prompts.
 """
 
 import math
@@ -90,7 +90,7 @@ def batches(
     least twice as many requests as run at a time, so that the start and the end have little weight.
 
     Args:
-        context: tokens of long prompts; 0 for none.
+        context: tokens of long prompts; 0 for no long prompts.
     """
 
     def load(number: int, prompts: int) -> Load:
@@ -108,8 +108,9 @@ def batches(
 
 @cache
 def texts(category: str) -> dict[str, Any]:
-    """A file of texts: a category's ``prompts``, and the question after a long text, ``context``;
-    or ``long-text`` with the ``notes`` for long prompts."""
+    """Read a file of texts: a category's ``prompts``, and the question after a long text,
+    ``context``; or ``long-text`` with the ``notes`` for long prompts.
+    """
     return dict(read(Path(__file__).parent / f"prompts/{category}.yaml"))
 
 

@@ -26,7 +26,7 @@ from sparkwright.host.lib.metrics import ACCEPTED, DRAFTED, DRAFTS
 #: Factor for the chat template's own tokens and for the error in the estimate of a long prompt.
 _SPARE = 1.05
 _LAST_LINES = 5
-#: Seconds of a request that the generator does not send.
+#: Longest time in seconds of a request that the generator does not send.
 _LONGEST = 600.0
 _MESSAGES = Messages(__file__)
 _PREFIX = "sparkwright-bench-"
@@ -55,8 +55,8 @@ def measure(
 
     Args:
         program: the load generator.
-        seed: seed of this run alone, so that no long prompt is in the prefix cache of an earlier
-            run.
+        seed: seed that only this run uses, so that no long prompt is in the prefix cache of an
+            earlier run.
         say: function that gets the name of each batch at its start.
         while_last: function that is called while the last batch runs.
         endpoint: form of the requests.
@@ -145,7 +145,7 @@ def _judged(
 
 
 def _started(command: Sequence[str], service: Service, log: Path) -> subprocess.Popen[bytes]:
-    """Start the generator; the end of a ``with`` block waits for its exit."""
+    """Start the generator; the end of a ``with`` block waits until the generator exits."""
     environment = {**os.environ, **aiperf.ENVIRONMENT, aiperf.KEY_VARIABLE: service.key.value}
     if service.ca:
         environment["SSL_CERT_FILE"] = str(Path(service.ca).absolute())

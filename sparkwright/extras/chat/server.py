@@ -53,7 +53,7 @@ class Published(Server):
     _tunnels: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def connected(self, timeout: float) -> http.client.HTTPConnection:
-        """See Server."""
+        """Open a connection, as in Server."""
         self.hang_up()
         at = self.address, self.port
         connection = http.client.HTTPConnection(*at, timeout=timeout)

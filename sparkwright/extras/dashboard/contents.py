@@ -123,7 +123,7 @@ class Page:
     Attributes:
         last_run: time of the last run; None without a run.
         memory: memory by host, as planned; empty without an inventory.
-        checks: names of the smoke test's checks, in its order.
+        checks: names of the smoke test's checks, in the test's order.
         problems: files that could not be read.
         findings: findings, the most severe first.
         sections: further sections, of other extras.

@@ -68,7 +68,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     sockets = _listening(listen, port)
     with hosts.session(planless=True) as session:
         host = f"[{listen}]" if ":" in listen else listen.lower()
-        if listen == LOOPBACK:  # a cookie is sent to every port, also of other users
+        if listen == LOOPBACK:  # other users' ports get every cookie of a host
             host = f"{secrets.token_hex(8)}.localhost"
         run = session.run
         fleet = view.Fleet({name: _expected(host) for name, host in run.hosts.items()}, hosts.means)
@@ -171,8 +171,8 @@ def _log(session: Session, name: str, service: str) -> str:
 def _act(
     hosts: Hosts, connection: list[str], fleet: view.Fleet, action: str, host: str, service: str
 ) -> tuple[bool, str]:
-    """Run a command of the page, like the command line; return whether it succeeded, and its
-    output.
+    """Run a command of the page, like the command line; return whether the command succeeded, and
+    the command's output.
     """
     subcommand, *options = _ACTIONS.get(action, [""])
     names = [host] if subcommand == "maintenance" else [host, service]
@@ -191,7 +191,7 @@ def _act(
 
 
 def _listening(address: str, port: int) -> list[socket.socket]:
-    """The sockets of the page.
+    """Open the listening sockets of the page.
 
     Browsers look for names in ``.localhost`` at ::1 first: another user's program that listens
     there would get the token.

@@ -28,7 +28,7 @@ _LATELY = 3600
 #: Seconds after which an answer is outdated.
 _STALE = 30.0
 #: Difference for a release that the host switched to after this command had read the plan.
-_NEWER = "switched since the dashboard was started: start it again to compare with the plan"
+_NEWER = "switched since the dashboard was started: restart the dashboard to compare with the plan"
 #: Largest number of items of a list, and of characters of a text, that a page gets.
 _ITEMS, _LETTERS = 64, 500
 
@@ -57,7 +57,7 @@ class HostView:
 
     Attributes:
         answer: the last answer; the host may have been switched off after the answer.
-        at: time of the answer, seconds since the epoch; 0 before the first.
+        at: time of the answer, seconds since the epoch; 0 before the first answer.
     """
 
     name: str

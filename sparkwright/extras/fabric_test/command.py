@@ -1,4 +1,4 @@
-"""``sparkwright fabric test``: check the fabric, and compare it with published figures."""
+"""``sparkwright fabric test``: check the fabric, and compare its speed with published figures."""
 
 import sys
 from collections.abc import Iterator, Sequence

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from sparkwright.run.session import Session
     from sparkwright.run.state import HostRun
 
-#: Seconds of a step: three minutes for an all-gather, and one for Docker to remove an older one.
+#: Seconds of a step: three minutes for an all-gather, and one minute for Docker to remove an older
+#: container.
 _SECONDS = 330
 #: Port of the first stream (the second stream has the next port), and the all-gather's port.
 _WRITE_PORT, _GATHER_PORT = 12000, 29555

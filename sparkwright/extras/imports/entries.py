@@ -107,7 +107,7 @@ def _new(
     }  # fmt: skip
     name = _name(repository, tag)
     name = distinct(name, name in catalog.images, repository, tag, digest)
-    estimate = "an estimate; the registry's manifest is what preflight counts"
+    estimate = "an estimate; preflight uses the registry's manifest"
     own = catalog.images[foreign.engine.stock_image]
     program = own.entrypoint if repository == own.repository else foreign.engine.program
     entry = {
@@ -160,7 +160,8 @@ class Imported:
         format: format of the recipe's file.
         findings: omitted and changed parts, and requirements.
         name: name of the new recipe.
-        sources: path beside the recipe -> text: the original, and files that it names.
+        sources: path beside the recipe -> text of the original, and of the files that the original
+            names.
     """
 
     source: str

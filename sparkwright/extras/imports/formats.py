@@ -32,7 +32,7 @@ def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Itera
             title = next((title for title, (is_one, _) in FORMATS.items() if is_one(data)), None)
             if title is None:
                 if len(texts) == 1:
-                    raise Unfit("", "of an unknown format", f"known: {', '.join(FORMATS)}")
+                    raise Unfit("", "unknown format", f"known formats: {', '.join(FORMATS)}")
                 continue
             recipes = list(FORMATS[title][1](text, data, options))
         except Unfit as refused:

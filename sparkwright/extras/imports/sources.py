@@ -46,7 +46,9 @@ def texts_of(tree: Snapshot | Path) -> list[Text]:
 
 @cache
 def mod_of(name: str, trees: tuple[Snapshot | Path, ...]) -> dict[str, str]:
-    """Files of a mod's folder in the first registry that has the folder; empty if none has it."""
+    """Files of a mod's folder in the first registry that has the folder; empty if no registry has
+    it.
+    """
     for tree in (tree for tree in trees if isinstance(tree, Snapshot)):
         plain, paths = set(tree.files()), [path.rpartition("/") for path in tree.files(every=True)]
         folders = [at for at, _, file in paths if f"/{at}/{file}".endswith(f"/{name}/run.sh")]

@@ -119,5 +119,5 @@ def dashboard() -> dict[str, Any]:
 
 
 def _read(name: str, **variables: Any) -> Any:
-    """The data of a template."""
+    """Data of a rendered template."""
     return yaml.safe_load(template(f"monitoring/{name}.yaml.j2").render(variables))

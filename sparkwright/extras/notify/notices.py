@@ -207,7 +207,7 @@ def held(path: Path) -> Iterator[Record]:
 
 
 def read(path: Path) -> Record:
-    """The record in its present state."""
+    """Read the record; the result is empty if the file can't be read."""
     try:
         with path.open("rb") as file:
             return Record.model_validate_json(file.read(_LARGEST))

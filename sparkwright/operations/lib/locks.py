@@ -29,7 +29,7 @@ _MOST_PIDS = 1 << 22
 
 
 def _machine() -> str:
-    """Namespace of process ids: containers may share an id, but not a process namespace."""
+    """Namespace of process ids: containers may share a machine id, but not a process namespace."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/etc/machine-id").read_text().strip())

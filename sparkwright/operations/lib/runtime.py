@@ -45,7 +45,7 @@ def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
     home = f"{services_root}/runtime/{name}"
     installed = memory(host).runtimes | set(seen.runtimes)
     if name not in installed:
-        from sparkwright.host import install_runtime  # tarfile
+        from sparkwright.host import install_runtime  # imports tarfile
 
         request = install_runtime.RuntimeRequest(
             home=home,
