@@ -134,7 +134,9 @@ def proxy() -> dict[str, Any]:
 
 def port() -> dict[str, Any]:
     """Streams without the proxy: at the container's own address, and through Docker's port."""
-    deployed = controls.deploy("port", {SERVICE: service(proxy=False)})
+    silenced = {"open-routes": "a virtual host, to be measured from outside"}
+    open_port = service(proxy=False, bind="0.0.0.0", silenced=silenced)
+    deployed = controls.deploy("port", {SERVICE: open_port})
     address = ssh(f'docker inspect {UNIT} | grep -oE "[0-9.]{{7,}}" | grep ^172 | tail -n 1')
     text("port.txt", ssh(f"docker inspect {UNIT}; ss -ltn; cat {HOME}/current/compose.yaml"))
     ways = {"container": f"{address.strip()}:{PORT}", "port": f"{controls.HOST.address}:{PORT}"}
