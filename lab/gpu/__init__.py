@@ -23,5 +23,5 @@ the weights, which have a real shape and format but generate one sentence; the i
 layout of `vllm/vllm-openai` and other bytes.
 
 Known limit: Docker in the hosts has no control group for `pids_limit`. Four hosts on a machine with
-four H200 each kept to their own GPU (2026-11-28), each with its own lane of steps (`start.sh lane`).
+four H200 kept to their own GPU (2026-11-28), each with a lane of its own steps (`start.sh lane`).
 """
