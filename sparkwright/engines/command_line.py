@@ -69,7 +69,9 @@ def has_media_list(version: str | None, first: tuple[int, int, int]) -> bool:
 
 
 def media_words(launch: Launch, first: tuple[int, int, int]) -> list[str]:
-    """Hosts from which an engine fetches media; none if the version lacks the list."""
+    """Arguments with the hosts from which an engine fetches media; empty if the version lacks the
+    list.
+    """
     if not has_media_list(launch.version, first):
         return []
     return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]

@@ -96,7 +96,7 @@ class Launch:
     caches: str | None
 
     def cache_variables(self, folders: Mapping[str, str]) -> dict[str, str]:
-        """Variables with the folders of boot caches; none without boot caches.
+        """Variables with the folders of boot caches; empty without boot caches.
 
         Args:
             folders: variable -> folder below the directory of boot caches.
@@ -366,7 +366,7 @@ class Engine:
         read_back: moves variables that stand for an argument from the environment to the arguments;
             takes an image, arguments, environment, and the origins of both.
         additions: returns arguments for adapters (paths by name), their largest rank (0 if unknown)
-            and offload, in a version; none for unsupported features.
+            and offload, in a version, without unsupported features.
         rank_environment: returns the engine's own variables of a rank, beside the collective
             libraries' variables.
         rank_misuses: yields arguments with which the engine can't serve on several hosts.

@@ -35,7 +35,7 @@ from sparkwright.text.visible import visible_but_colours
 
 
 def command_line() -> dict[str, Any]:
-    """pyinfra's own options of this run, by name; none if pyinfra runs as a library.
+    """pyinfra's own options of this run, by name; empty if pyinfra runs as a library.
 
     Reason: the state lacks ``--dry``, ``--json`` and the arguments of ``--limit``. Hosts
         are prepared in greenlets, which have no click context: there pyinfra's own parser reads the

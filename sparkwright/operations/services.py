@@ -211,7 +211,7 @@ def to_desired(
 
 
 def programs_of(service: Service) -> dict[str, tuple[str, int]]:
-    """The program of a cluster's rank, or of a bridge's firewall; none for any other service."""
+    """The program of a cluster's rank, or of a bridge's firewall; empty for any other service."""
     program = rank if service.rank else service_firewall
     if not service.rank and not service.bridge:
         return {}

@@ -99,8 +99,8 @@ def restarts(steps: Sequence[str]) -> bool:
 
 
 def former(state: ServiceState, release: str) -> str | None:
-    """Return the release to go back to if this release does not answer; None without such a
-    release.
+    """Return the release to go back to if this release does not answer; None if the host has no
+    other release.
     """
     container = state.container
     runs = state.current if container and container.running else None

@@ -166,7 +166,7 @@ class _Text:
         return None
 
     def _skip_texts(self, count: int) -> None:
-        """Skip texts; a tokenizer has a million of them, which take 0.2 s."""
+        """Skip texts; a tokenizer has a million texts, which take 0.2 s."""
         unpack, at = struct.Struct(self.order + "Q").unpack_from, self.at
         for _ in range(count):
             if at + 8 > len(self._data):

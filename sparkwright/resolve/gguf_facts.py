@@ -1,4 +1,4 @@
-"""Facts about a model in the header of its GGUF file, as far as serving depends on them."""
+"""Facts about a model in the header of its GGUF file, as far as serving depends on these facts."""
 
 import re
 from collections import Counter

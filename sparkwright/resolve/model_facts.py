@@ -1,4 +1,4 @@
-"""Facts about a model from a commit's own small files, for the settings that depend on them.
+"""Facts about a model from a commit's own small files, for the settings that depend on these facts.
 
 config.json, generation_config.json, tokenizer_config.json and the chat template are untrusted data:
 values of an unexpected form count as missing, and their code is not run.

@@ -86,7 +86,7 @@ _MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-#: Largest number of an index's entries: platforms, and an attestation of each.
+#: Largest number of an index's entries: platforms, and an attestation of each platform.
 _MOST_PLATFORMS = 100
 #: Largest number of an image's signatures to check, and the annotation in which cosign stores each.
 _MOST_SIGNATURES, _SIGNATURE = 32, "dev.cosignproject.cosign/signature"

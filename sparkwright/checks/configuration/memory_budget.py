@@ -41,8 +41,8 @@ class Budget:
 
 
 def budget(context: Context) -> Budget:
-    """Compute the service's memory as far as the catalog has the sizes. An engine without a memory
-    share takes as much as its weights and sequences need.
+    """Compute the service's memory from the sizes in the catalog. An engine without a memory share
+    takes as much as its weights and sequences need.
     """
     pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
     # Hosts of a cluster share the model: the budget covers the part of one host.

@@ -29,7 +29,7 @@ class Address:
 
 
 def addresses_of(wanted: FabricAddresses, host: str, state: FabricState) -> tuple[Address, ...]:
-    """Addresses of a host's rails; none for a rail without a cable.
+    """Addresses of a host's cabled rails.
 
     In a pair and at a switch, the cabled port is detected. In a ring, cable ``n`` leads from port 0
     of host ``n`` to port 1 of the next host.

@@ -92,7 +92,7 @@ def of_looks(looks: Mapping[str, FabricLook]) -> tuple[Fabric, ...]:
     """Return the fabrics of observed hosts: ``fabric_addresses`` first, then clusters, then hosts
     that see each other.
 
-    A host belongs to no fabric if it has no ConnectX and no setting names it.
+    A host belongs to no fabric if the host has no ConnectX, and no setting names the host.
     """
     fabrics: list[Fabric] = []
     states = {name: look.state for name, look in looks.items()}

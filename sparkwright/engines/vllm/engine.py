@@ -70,7 +70,7 @@ def command(launch: Launch) -> Command:
 def additions(
     version: str | None, adapters: Mapping[str, str], rank: int, offload: KvOffload | None
 ) -> dict[str, ArgumentValue]:
-    """Arguments for adapters and for an offloaded KV cache; none for features that a version
+    """Arguments for adapters and for an offloaded KV cache, without features that the version
     lacks.
     """
     added: dict[str, ArgumentValue] = {}

@@ -16,7 +16,7 @@ _MESSAGES = Messages(__file__)
 
 @dataclass(frozen=True)
 class Service:
-    """A service that answers.
+    """A service that answers requests.
 
     Attributes:
         url: ``http://host:port``.

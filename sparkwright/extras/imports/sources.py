@@ -58,7 +58,7 @@ def mod_of(name: str, trees: tuple[Snapshot | Path, ...]) -> dict[str, str]:
 
 
 def allowed_names(inventory: Path | None) -> frozenset[str]:
-    """Arguments and variables of recipes that the site allows; none without a site.
+    """Arguments and variables of recipes that the site allows; empty without a site.
 
     Raises:
         UserError: the named inventory can't be read.
@@ -68,7 +68,7 @@ def allowed_names(inventory: Path | None) -> frozenset[str]:
 
 
 def _site(inventory: Path | None) -> list[HostInput]:
-    """The hosts of the inventory; none without an inventory on the command line or in the site."""
+    """The hosts of the inventory; empty without an inventory on the command line or in the site."""
     try:
         return _hosts(inventory)
     except UserError:

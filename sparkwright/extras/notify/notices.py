@@ -106,7 +106,7 @@ GAP, HOURLY = 300.0, 6
 OVER = 600.0
 _HOUR = 3600.0
 _MESSAGES = Messages(__file__)
-#: Number of findings reported one by one, and of hosts and characters of each.
+#: Number of findings to report one by one, and of hosts and characters of each finding.
 _LINES, _HOSTS, _LONGEST = 10, 6, 300
 #: Function that sends title and body to an address, and returns the reason of a failure, or None.
 Send = Callable[[Address, str, str], str | None]

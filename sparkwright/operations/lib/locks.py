@@ -122,7 +122,7 @@ def _ask(host: Host, **wanted: Owner | str | None) -> LockAnswer:
 
 def _is_dead(owner: Owner) -> bool:
     """Return whether a lock belongs to a former run of this machine that ended without releasing
-    it.
+    the lock.
     """
     if owner.machine != OWNER.machine or owner.pid is None or not 0 < owner.pid < _MOST_PIDS:
         return False
