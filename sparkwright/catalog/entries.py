@@ -349,7 +349,7 @@ class Model(data.Data):
         repository: its name on the hub, ``organisation/name``.
         family: name of the model's family, which rules and drafters refer to, e.g. ``qwen3.6-27b``.
         task: kind of requests that the model is made for; ``completion`` for a base model.
-        role: ``body`` computes the answer, ``drafter`` proposes its tokens.
+        role: ``body`` computes the answer; ``drafter`` proposes its tokens.
         revision: branch, tag or commit.
         not_before: commits older than this day do not work.
         format: quantization format; None if no card gives it.

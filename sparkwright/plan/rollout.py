@@ -44,7 +44,7 @@ def earlier(
     """The kept release that a service ran before its current release.
 
     Args:
-        kept: release -> its time of writing.
+        kept: release -> time when the release was written.
         history: the service's switches, oldest first.
     """
     for entry in reversed(history):

@@ -59,7 +59,7 @@ def lora_of(
     small: Callable[[str], dict[str, Any]],
     piece: Callable[[str, int, int], bytes],
 ) -> Lora | None:
-    """The facts; None for a repository that is not an adapter.
+    """Facts about an adapter; None for a repository that is not an adapter.
 
     Args:
         files: paths of the repository.

@@ -244,7 +244,7 @@ def to_resolution(
 
 
 def changed_bases(named: Iterable[References], lock: Lock, path: str) -> Iterator[Finding]:
-    """Patches over another image than the image in the lock."""
+    """Report patches that are made for an image other than the locked image."""
     for recipe, images in sorted(_bases(named, lock.images).items()):
         former = (lock.patched or {}).get(recipe)
         if former is None:

@@ -113,7 +113,7 @@ def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Sym
 
 @check("disk")
 def _disks(host: HostFacts) -> Iterator[Symptom]:
-    """Free space of every file system that downloads are written to."""
+    """Check the free space of every file system that gets downloads."""
     headroom = host.plan.settings.disk_headroom_gib
     by_device: dict[int, tuple[list[str], Disk, int]] = {}
     for name, disk, size in fetches(host):

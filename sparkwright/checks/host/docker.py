@@ -45,7 +45,7 @@ def _fault(observed: Observation, least: int) -> str:
     """Return the case of the check: absent, silent or old; empty without a fault."""
     if not observed.docker_found:
         return "absent"
-    if observed.sudo is not None:  # Docker was not queried, so nothing is judged
+    if observed.sudo is not None:  # Docker was not queried
         return ""
     if observed.docker is None:
         return "silent"

@@ -25,7 +25,7 @@ def patterns() -> dict[str, Check]:
 
 
 def lasting() -> dict[str, str]:
-    """Patterns of causes that a restart does not fix -> their reasons and remedies."""
+    """Map patterns of causes that a restart does not fix to the reasons and remedies."""
     entries = (entry for entry in patterns().values() if entry.lasting)
     return {entry.pattern: f"{entry.reason} (remedy: {entry.remedy})" for entry in entries}
 

@@ -17,8 +17,8 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
     drafts = str(arguments.get("spec_type") or "none")
     ranks = _flag(arguments, "reranking")
     return Limits(
-        # The context of all slots together; each slot has a part of it, unless the slots share the
-        # context.
+        # The context of all slots together; each slot has a part of the context, unless the slots
+        # share the context.
         context=int((size or 0) / (1 if shared else count)),
         cache=size,
         sequences=count,

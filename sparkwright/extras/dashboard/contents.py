@@ -46,7 +46,7 @@ class Switch(BaseModel):
 
     Attributes:
         before: the previous release; None for the first release.
-        down_seconds: seconds from the last answer of the old release to the first of the new
+        down_seconds: seconds from the last answer of the old release to the first answer of the new
             release; None if unknown.
         ended: short result, such as ``serving`` or ``went back``.
     """

@@ -217,7 +217,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
 
 
 def _tls(address: str) -> ssl.SSLContext:
-    """TLS with a certificate of the site's own CA for one address.
+    """TLS context with a certificate of the site's own CA for one address.
 
     Raises:
         UserError: the CA can't be used.

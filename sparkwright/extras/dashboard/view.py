@@ -23,7 +23,7 @@ from sparkwright.text.marks import in_maintenance
 from sparkwright.text.visible import paragraph, visible
 
 Meant = Callable[[str, str], bool]
-#: Seconds after its end during which a switch counts as part of the roll-out.
+#: Seconds after the end of a switch during which the switch counts as part of the roll-out.
 _LATELY = 3600
 #: Seconds after which an answer is outdated.
 _STALE = 30.0

@@ -72,8 +72,7 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
         if image.repository == repository and build and digest in (None, build.digest):
             version = options.engine_version or build.version
             moves = tag in _MOVING and build.digest is None
-            # An entry of an import, or an entry for which the library has no more facts than an
-            # import.
+            # The entry comes from an import, or has no more facts than an imported entry.
             if image.name == _name(repository, tag) or version is None or moves:
                 _note_risks(foreign, repository, tag, build.digest, version)
             return Chosen(image.name, tag, version, None)
