@@ -66,7 +66,7 @@ _SUDOERS = Path("/etc/sudoers.d")
 
 
 def record(step: str, undo: Undo) -> None:
-    """Add a step to the record; a step that is already recorded keeps its entry."""
+    """Add a step to the record, or extend the entry of a recorded step."""
     earlier = documents.record(dict[str, Step], RECORD) or {}
     if (begun := earlier.get(step)) is not None:
         before, first = begun.before, begun.undo

@@ -25,7 +25,7 @@ from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
 _IDLE = 30.0
 #: Seconds between two checks, and before an unreachable service is checked again.
 _LOOK, _LOOK_AGAIN = 2.0, 0.5
-#: States that last: a check asks an engine that sleeps, and the engine logs it.
+#: Lasting states, with rarer checks: a sleeping engine logs every check.
 _LASTING = ("sleeps", "in maintenance")
 _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
 #: Number of successive answers that may be late.
