@@ -58,7 +58,7 @@ def problems_of(
         elif kind == "missing":
             may = allowed(tuple(path)) if allowed else ""
             problem = "this key is missing"
-            remedy = f"{_REMEDIES['missing']}: {may}" if may else _REMEDIES["missing"]
+            remedy = f"{_REMEDIES['missing']} ({may})" if may else _REMEDIES["missing"]
         elif kind in ("union_tag_not_found", "union_tag_invalid"):
             problem, remedy = "this entry has no kind", _REMEDIES["union_tag"]
         else:
