@@ -68,9 +68,9 @@ def test_check_refuses_a_misspelt_group(
 
 
 def test_the_file_of_a_family_without_hosts_is_accepted(site: Path) -> None:
-    for name in ("here", "hopper"):
+    for name in ("here", "hopper", "rtx40", "rtx50"):
         (site / f"group_data/{name}.py").write_text(f'services = {{"a": {{{RECIPE}}}}}\n')
-    (site / "inventory/lab.py").write_text("here = ['spark-1']\n")
+    (site / "inventory/lab.py").write_text("here = ['spark-1']\nrtx40 = ['spark-2']\n")
     assert "the inventory has no group" not in run("check").output
 
 
