@@ -104,7 +104,7 @@ def test_every_recipe_is_compared_or_sized_by_this_project() -> None:
     # Recipes of other publishers, which nobody has run with this tool.
     assert spread <= unproven
     publishers = ("MiaAI-Lab/", "sgl-project/sglang", "spark-arena/", "vllm-project/recipes@")
-    gguf = {name for name in unproven if recipes[name].image == "llamacpp"}
+    gguf = {name for name in unproven if catalog().models[recipes[name].body.model].file}
     assert all(recipes[name].source.startswith(publishers) for name in unproven - gguf)
     assert {recipe.ranks.world for recipe in recipes.values() if recipe.ranks} == {2, 3, 4}
     for name in SIZED_HERE:
