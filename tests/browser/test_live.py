@@ -67,7 +67,7 @@ def test_the_token_leaves_the_address_and_no_script_reads_the_cookie(tab: Tab, s
     assert tab.errors == []
 
 
-def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
+def test_the_page_shows_a_dead_host_a_cut_download_and_a_roll_out(
     tab: Tab, site: Site, fleet: Fleet
 ) -> None:
     for at in (100.0, 105.0):
@@ -256,7 +256,7 @@ def test_every_control_can_be_reached_by_keyboard_and_has_a_name(
     assert tab.value("document.querySelectorAll('svg:not([role=img][aria-label])').length") == 0
 
 
-def test_thirty_hosts_and_sixty_services_stay_smooth(tab: Tab) -> None:
+def test_the_page_stays_smooth_with_thirty_hosts_and_sixty_services(tab: Tab) -> None:
     names = tuple(f"service-{n}" for n in range(2))
     many = Fleet({f"spark-{n}": expected(*names, memory=MEMORY) for n in range(30)})
     with serving(many, empty) as site:

@@ -129,7 +129,7 @@ def test_the_deep_smoke_test_uses_the_engines_protocol(server: Running) -> None:
     assert {name for name, item in checks.items() if item.verdict == "passed"} >= PROTOCOL
 
 
-def test_answers_are_as_captured(server: Running) -> None:
+def test_answers_equal_the_captures(server: Running) -> None:
     """Status and shape of answers to clients' requests; the file has the requests, too."""
     captured = json.loads((CAPTURES / "answers.json").read_text())
     for name, item in captured.items():
@@ -143,7 +143,7 @@ def test_answers_are_as_captured(server: Running) -> None:
         assert answer.get("choices") == item["body"].get("choices"), name
 
 
-def test_routes_require_the_key_as_captured(server: Running) -> None:
+def test_routes_that_require_the_key_equal_the_capture(server: Running) -> None:
     captured = json.loads((CAPTURES / "routes.json").read_text())
     for route, (without_key, *_) in captured.items():
         method, path = route.split()
@@ -153,7 +153,7 @@ def test_routes_require_the_key_as_captured(server: Running) -> None:
     assert {path for _, path in OWN.routes.inference if path in open_routes} == {*OWN.routes.open}
 
 
-def test_metrics_are_as_captured_and_have_neutral_names(server: Running) -> None:
+def test_metrics_equal_the_capture_and_have_neutral_names(server: Running) -> None:
     server.ask("POST", "/v1/chat/completions", {**MESSAGE, "max_tokens": 64})
     status, text = server.ask("GET", "/metrics")
     assert status == 200
@@ -174,7 +174,7 @@ def test_sigterm_ends_the_engine_at_once(server: Running) -> None:
     assert KEY not in server.log.read_text(errors="replace")
 
 
-def test_a_model_given_only_by_name_answers(llama: build.Engine, tmp_path: Path) -> None:
+def test_a_model_given_only_by_name_is_served(llama: build.Engine, tmp_path: Path) -> None:
     """The recipe is derived from the header of the files, with the lab's image, the only one for a
     CPU."""
     own: dict[str, Any] = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}
@@ -207,7 +207,7 @@ def damaged(models: Path) -> None:
         (models / "bad" / name).write_bytes(content)
 
 
-def test_failures_are_as_captured(llama: build.Engine, tmp_path: Path) -> None:
+def test_failures_equal_the_captures(llama: build.Engine, tmp_path: Path) -> None:
     """Exit codes and lines; the file has the arguments, too."""
     damaged(tmp_path)
     with socket.socket() as neighbour:

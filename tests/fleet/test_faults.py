@@ -109,7 +109,7 @@ def test_a_host_that_dies_in_the_middle_fails_alone(converged: Site) -> None:
 
 
 @pytest.mark.faults
-def test_a_service_that_can_not_start_shows_its_journal_and_is_given_up(converged: Site) -> None:
+def test_a_service_that_cannot_start_shows_its_journal_and_fails(converged: Site) -> None:
     converged.edit(
         "group_data/sparks.py",
         '"port": 8000,',

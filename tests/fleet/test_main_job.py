@@ -41,7 +41,7 @@ class TestFirstRuns:
                 assert re.search(rf"\[{host}\] +{re.escape(name)}", run.output), (host, name)
         assert {host: fingerprint(host) for host in MACHINES} == before
 
-    def test_the_first_run_turns_bare_hosts_into_serving_ones(self, site: Site) -> None:
+    def test_after_the_first_run_bare_hosts_serve(self, site: Site) -> None:
         untouched = fingerprint("hopper-1")
         run = site.deploy(refused={"hopper-1"})
         assert run.changed == set(GOOD)
@@ -91,7 +91,7 @@ def test_hosts_match_the_readme(converged: Site) -> None:
         assert code == "401"
 
 
-def test_weights_are_real_files_equal_to_the_hubs(converged: Site) -> None:
+def test_weights_are_regular_files_with_the_hubs_content(converged: Site) -> None:
     for host in GOOD:
         assert ssh(host, "sudo find /opt/models -type l") == ""
         assert ssh(host, "sudo find /opt/models -name '*.part' -o -name '.staging*'") == ""

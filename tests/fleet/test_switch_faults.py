@@ -56,7 +56,7 @@ def assert_whole(host: str) -> None:
 
 @pytest.mark.parametrize("held", STEPS)
 @pytest.mark.timeout(400)
-def test_a_fault_at_each_step_leaves_one_whole_release(rolling: Site, held: str) -> None:
+def test_after_a_fault_at_each_step_one_complete_release_runs(rolling: Site, held: str) -> None:
     hold(held)
     tag = '"lab-oom"' if held == "reverting" else NEW
     if release("spark-1") != release("rtx-1"):

@@ -73,7 +73,7 @@ def test_every_program_loads_without_other_packages(python: str) -> None:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_an_observation_needs_no_plan(python: str) -> None:
+def test_a_host_is_observed_without_a_plan(python: str) -> None:
     request = encode(ObservationRequest())
     by_input = _python(python, programs.BY_STANDARD_INPUT, programs.payload(observe, request))
     by_argument = _python(python, programs.argument(observe, request))

@@ -92,7 +92,7 @@ def test_after_a_silent_host_no_further_host_is_restarted() -> None:
     assert (ran.well, made.programs) == (False, ["lock"])
 
 
-def test_a_host_is_taken_out_under_the_lock() -> None:
+def test_maintenance_takes_the_lock_and_reports_changes() -> None:
     answer = MaintenanceAnswer(MARK, ("qwen36: out",))
     texts: list[Any] = []
     made = fake(probe(), maintenance=answer)

@@ -35,7 +35,7 @@ def test_captures_are_read_like_in_pyinfras_tests() -> None:
     assert f"{sum(folders.values())} passed" in done.stdout
 
 
-def test_the_question_needs_neither_input_nor_a_password() -> None:
+def test_an_observation_needs_neither_input_nor_a_password() -> None:
     command = views.HostObservation().command(ports=[8000]).get_raw_value()
     once, again = command.split(" || ")
     assert once == f"sudo -n {again}"
@@ -47,7 +47,7 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
 # --- Through pyinfra itself -----------------------------------------------------------------------
 
 
-def test_three_facts_take_one_execution() -> None:
+def test_three_facts_share_one_execution() -> None:
     host = host_of(real_state(observe=probe()))
     with on(host):
         assert host.get_fact(views.NvidiaDriver) == "580.95.05"

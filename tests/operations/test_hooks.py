@@ -161,7 +161,7 @@ def test_the_next_channel_is_opened_during_the_use_of_a_channel() -> None:
     assert transport.opened == [((), {})] * len(transport.opened)
 
 
-def test_a_channel_of_another_kind_is_opened_as_asked() -> None:
+def test_a_channel_with_arguments_is_opened_with_its_arguments() -> None:
     transport = _Transport()
     hooks.keep_a_channel_open(transport)
     transport.open_session(window_size=7)

@@ -44,7 +44,7 @@ def test_a_load_sample_is_one_execution_with_a_short_sudo_log() -> None:
     assert looks == [LOAD, LOAD]
 
 
-def test_a_host_is_asked_once_per_interval_and_only_while_a_page_is_open(
+def test_a_host_is_queried_once_per_interval_and_only_while_a_page_is_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     host, item = _single()
@@ -152,7 +152,7 @@ def test_keys_do_not_change_during_another_run() -> None:
     assert "keys" not in host.programs
 
 
-def test_a_host_without_a_proxy_gets_no_question() -> None:
+def test_a_host_without_a_proxy_is_not_queried() -> None:
     host, item = _keyed(SPARK)
     item = replace(item, proxies=None)
     assert questions.renewed_keys(host, item) == ()

@@ -193,7 +193,7 @@ def _to_take_back(host: FakeHost, run: Run, row: HostRun) -> list[Any]:
     return rollout.to_take_back(host, run, row)  # type: ignore[arg-type]
 
 
-def test_a_good_switch_is_as_planned_and_can_be_reverted() -> None:
+def test_a_successful_switch_can_be_reverted() -> None:
     run, host, item = _host()
     rollout.remember(item, _switch(item), _ended("good"), run)
     assert item.outcomes == {}

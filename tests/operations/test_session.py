@@ -65,7 +65,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opening]
 NAMES = ["@fake/spark-1", "@fake/spark-2"]
 
 
-def test_every_host_is_asked_and_a_silent_host_has_a_reason(opened: Opening) -> None:
+def test_every_host_is_queried_and_a_silent_host_has_a_reason(opened: Opening) -> None:
     events: list[tuple[str, str]] = []
 
     def question(host: Any, run: HostRun) -> str:
@@ -86,7 +86,7 @@ def test_every_host_is_asked_and_a_silent_host_has_a_reason(opened: Opening) -> 
     assert ("rtx-1", "not reached") in events
 
 
-def test_a_question_may_go_to_some_hosts(opened: Opening) -> None:
+def test_a_query_can_be_limited_to_some_hosts(opened: Opening) -> None:
     with opened() as opening:
         answers = opening.ask(lambda host, _: host.name, only=NAMES[1:])
     assert list(answers.answers) == NAMES[1:]

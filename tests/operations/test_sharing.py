@@ -68,7 +68,7 @@ def _peers(run: Run, host: FakeHost, content: str = MODEL) -> tuple[str, ...]:
     return tuple(peer.address for peer in result)
 
 
-def test_a_host_that_has_the_content_is_asked_first() -> None:
+def test_a_host_that_has_the_content_is_the_first_peer() -> None:
     run, (first, second, third) = _fleet(True, False, False)
     assert _peers(run, second) == ("http://10.0.0.1:18650",)
     assert _peers(run, third)[0] == "http://10.0.0.1:18650"
@@ -92,7 +92,7 @@ def test_hosts_that_do_not_share_take_no_part() -> None:
     assert _peers(run, second) == ("http://10.9.9.9:18700",)
 
 
-def test_a_host_that_failed_after_its_observation_is_not_asked() -> None:
+def test_a_host_that_failed_after_its_observation_is_not_a_peer() -> None:
     run, (first, second) = _fleet(True, False)
     assert _peers(run, second)
     first.memory.failure = "refused by preflight"

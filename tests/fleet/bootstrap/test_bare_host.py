@@ -69,7 +69,7 @@ def _packages() -> str:
 
 
 @pytest.mark.timeout(600)
-def test_one_command_takes_a_bare_host_to_an_answer_and_back(fresh: Site) -> None:
+def test_one_command_sets_up_a_bare_host_and_remove_undoes_it(fresh: Site) -> None:
     before, daemon = _packages(), inside(BARE.name, "cat", DAEMON)
     assert not _has("docker")
     assert not _has("nvidia-ctk")

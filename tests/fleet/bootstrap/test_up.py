@@ -88,9 +88,7 @@ def _untouched(folder: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_up_takes_a_new_box_to_an_answer_and_remove_undoes_every_step(
-    site: Site, mine: Path
-) -> None:
+def test_up_sets_up_a_new_box_and_remove_undoes_every_step(site: Site, mine: Path) -> None:
     """The box has a card of 12 GB, and the model is named by its repository of GGUF files."""
     site.gpu(BARE.name, kind="rtx5070")
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"

@@ -34,7 +34,7 @@ def _device(folder: Path, vendor: str, device: str, kind: str) -> None:
 
 
 @cases("devices", "expected")
-def test_gpus_are_found_on_the_bus(
+def test_gpus_are_found_on_the_pci_bus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[list[str]], expected: list[bool]
 ) -> None:
     for number, item in enumerate(devices):
@@ -43,7 +43,7 @@ def test_gpus_are_found_on_the_bus(
     assert list(inspection.gpus_on_bus()) == expected
 
 
-def test_packages_installed_after_the_boot_count(
+def test_packages_installed_after_the_boot_are_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspection, "_LISTS", tmp_path)
@@ -82,7 +82,7 @@ def test_firewalld_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert inspection.firewall() is None
 
 
-def test_only_completely_installed_packages_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_completely_installed_packages_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
 
     def run(*arguments: str, **_: Any) -> Outcome:

@@ -111,7 +111,7 @@ STRANGERS = {
 }
 
 
-def test_nothing_written_by_a_containers_owner_is_collected(
+def test_values_written_by_a_containers_owner_are_not_collected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stranger = inspected(Id="d" * 64, Name="/wiki", RestartCount=5)

@@ -358,7 +358,7 @@ def test_an_obstacle_to_an_activation_is_reported_and_changes_nothing(
     assert _state(pair) == A
 
 
-def test_our_own_lock_blocks_no_run_and_a_dry_run_writes_nothing(pair: Host) -> None:
+def test_an_activation_runs_under_its_own_lock_and_a_dry_run_writes_nothing(pair: Host) -> None:
     lock = {"token": "ours", "by": "ann@laptop"}
     files.write(pair.place / "state/lock.json", json.dumps(lock), 0o644)
     assert _ask(pair, token="ours", dry=True).faults == ()

@@ -111,7 +111,7 @@ def test_a_get_request_does_not_wake_a_service(night: Waking) -> None:
     assert night.begun == []
 
 
-def test_a_client_that_leaves_stops_waiting(night: Waking) -> None:
+def test_a_client_that_disconnects_stops_waiting(night: Waking) -> None:
     connection = night.proxy.connect()
     connection.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {KEY}"})
     until(lambda: night.begun, "the switch")

@@ -222,7 +222,7 @@ def test_two_loaded_nccl_libraries_are_found(
     assert fabric.main(FabricRequest(str(tmp_path))).nccl == ((system, ours),)
 
 
-def test_shapes_of_a_fabric_are_recognized(look: Look) -> None:
+def test_topologies_of_a_fabric_are_recognized(look: Look) -> None:
     assert shape_of(look(pair())) == "pair"
     assert shape_of(look(ring(3))) == "ring"
     assert shape_of(look(ring(4))) == "ring"

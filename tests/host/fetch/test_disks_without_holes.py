@@ -75,7 +75,7 @@ def test_a_full_disk_is_reported_with_the_missing_bytes(
     assert fetch.hub.sent() == 0
 
 
-def test_zfs_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zfs_is_queried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each query would make ZFS write open files to its disks."""
     monkeypatch.setattr(disks, "kind", lambda _: "zfs")
     assert not holes.reported(tmp_path)

@@ -118,7 +118,7 @@ def test_retry_after_is_honoured(fetch: Fetch) -> None:
     assert "answers HTTP 429" in output
 
 
-def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
+def test_a_cut_connection_leaves_only_whole_pages(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, cut_after=100_001)]
     assert fetch.here(downloader="http", retries=0)[0] == 1
     fetch.hub.faults = []
@@ -207,14 +207,14 @@ def _token(fetch: Fetch, token: str) -> dict[str, Any]:
     return {"token_file": str(path), "allow_token_over_http": True}
 
 
-def test_hf_transfer_gets_the_token_of_a_gated_hub_without_a_cdn(fetch: Fetch) -> None:
+def test_hf_transfer_sends_the_token_to_a_gated_hub_without_a_cdn(fetch: Fetch) -> None:
     """hf_transfer needs the token, too, if the hub itself sends the bytes."""
     fetch.hub.gated, fetch.hub.redirects = True, False
     output = fetch.complete(**_token(fetch, TOKEN), downloader="hf_transfer")
     assert "hf_transfer ended" not in output
 
 
-def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
+def test_the_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
     fetch.complete("the token is not sent", token_file=_token(fetch, TOKEN)["token_file"])
     # The environment does not contain the token either.
     assert not any("authorization" in hit.headers for hit in fetch.hub.hits)
@@ -282,7 +282,7 @@ def test_changed_missing_linked_and_extra_files_are_repaired(fetch: Fetch) -> No
     fetch.complete(", 0 B fetched ")
 
 
-def test_directory_without_receipt_is_adopted_after_hashing(fetch: Fetch) -> None:
+def test_a_directory_without_a_receipt_is_adopted_after_hashing(fetch: Fetch) -> None:
     for path, content in fetch.hub.files.items():
         (fetch.destination / path).parent.mkdir(parents=True, exist_ok=True)
         (fetch.destination / path).write_bytes(content)
@@ -298,14 +298,14 @@ def test_power_cut_zeros_are_found_by_the_hash(fetch: Fetch) -> None:
     fetch.complete(f"{ONE}: expected sha256")
 
 
-def test_pointer_in_the_repository_is_refused(fetch: Fetch) -> None:
+def test_a_pointer_in_the_repository_is_refused(fetch: Fetch) -> None:
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 99\n"
     fetch.hub.add("model.safetensors", pointer)
     fetch.fail("model.safetensors is a Git LFS pointer in the repository itself")
     assert not fetch.destination.exists()
 
 
-def test_linked_destination_is_refused(fetch: Fetch) -> None:
+def test_a_linked_destination_is_refused(fetch: Fetch) -> None:
     fetch.destination.parent.mkdir(parents=True)
     fetch.destination.symlink_to(fetch.root)
     fetch.fail("is a symlink")
@@ -395,7 +395,9 @@ def test_all_fetches_use_the_proxy(fetch: Fetch, monkeypatch: pytest.MonkeyPatch
     assert len(asked) >= len(fetch.hub.files)
 
 
-def test_lan_servers_are_used_directly(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_on_the_lan_are_reached_without_the_proxy(
+    fetch: Fetch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with proxy() as (address, asked):
         expected = {"services": {}, "http_proxy": address, "hub_endpoint": fetch.hub.endpoint}
         # The hub's own CDN, at another address of this machine.

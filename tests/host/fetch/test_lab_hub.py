@@ -47,7 +47,7 @@ def test_the_hub_refuses_a_wrong_token_and_a_missing_repository(
 
 
 @cases("fault")
-def test_files_outside_xet_come_by_plain_http(
+def test_files_outside_xet_are_fetched_by_plain_http(
     lab: LabHub, fetch: Fetch, fault: dict[str, Any]
 ) -> None:
     name, file = _largest(lab)

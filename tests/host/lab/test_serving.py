@@ -93,7 +93,7 @@ def test_an_engine_sleeps_and_wakes_up_by_its_declared_requests(shared_model: Pa
         assert started.ask("POST", "/sleep?level=2")[0] == 404
 
 
-def test_metrics_have_the_real_names_and_count_requests(server: Server, shared_model: Path) -> None:
+def test_metrics_have_vllms_names_and_count_requests(server: Server, shared_model: Path) -> None:
     body = {"model": "tiny", "prompt": "one two three", "max_tokens": 7, "ignore_eos": True}
     counted = (
         "vllm:prompt_tokens_total",

@@ -249,7 +249,7 @@ def test_a_stream_whose_replica_dies_ends_with_an_error_and_never_as_complete(
         assert seen == (200, errors, False)
 
 
-def test_only_the_address_checks_rights_and_limits(
+def test_only_the_address_checks_permissions_and_limits(
     address: RunningProxy, service: RunningProxy
 ) -> None:
     assert service.post(CHAT, {"model": "small"}, key=GUEST).status == 403

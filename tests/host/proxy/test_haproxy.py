@@ -72,7 +72,7 @@ def test_requests_without_the_key_are_refused(
     assert first.seen == []
 
 
-def test_only_owners_can_open_the_sockets(start: Opener, first: Backend) -> None:
+def test_only_the_owner_can_open_the_sockets(start: Opener, first: Backend) -> None:
     proxies = start(first).proxies
     for position in (proxies.admin_socket, proxies.master_socket):
         assert Path(position).stat().st_mode & 0o777 == 0o600
@@ -98,7 +98,7 @@ def test_haproxy_does_not_start_without_the_file_of_keys(folder: Path, first: Ba
 # --- The routes --------------------------------------------------------------------------------
 
 
-def test_each_route_of_vllm_is_passed_or_refused(start: Opener, first: Backend) -> None:
+def test_each_route_of_vllm_is_forwarded_or_refused(start: Opener, first: Backend) -> None:
     proxy = start(first)
     assert {route for route in VLLM_ROUTES if route[1] not in DEVELOPER} >= OPEN
     for method, path in VLLM_ROUTES:
@@ -125,13 +125,13 @@ def test_a_route_has_one_method(start: Opener, first: Backend) -> None:
     assert first.seen == []
 
 
-def test_a_query_string_is_passed_on(start: Opener, first: Backend) -> None:
+def test_a_query_string_is_forwarded(start: Opener, first: Backend) -> None:
     proxy = start(first)
     assert proxy.get("/v1/responses/resp_1-A?stream=true&starting_after=3").status == 200
     assert first.seen[0].path == "/v1/responses/resp_1-A?stream=true&starting_after=3"
 
 
-def test_no_trick_with_the_path_gets_through(start: Opener, first: Backend) -> None:
+def test_a_manipulated_path_is_refused(start: Opener, first: Backend) -> None:
     proxy = start(first)
     for target in REQUESTS["targets"]:
         for head in (
@@ -146,9 +146,7 @@ def test_no_trick_with_the_path_gets_through(start: Opener, first: Backend) -> N
 
 
 @pytest.mark.parametrize("request_bytes", REQUESTS["hidden"])
-def test_a_hidden_request_does_not_get_through(
-    start: Opener, first: Backend, request_bytes: str
-) -> None:
+def test_a_smuggled_request_is_refused(start: Opener, first: Backend, request_bytes: str) -> None:
     proxy = start(first)
     key = f"Authorization: Bearer {KEY}\r\n"
     inner = f"GET /version HTTP/1.1\r\nHost: x\r\n{key}Connection: close\r\n\r\n"
@@ -170,7 +168,7 @@ _PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-def test_only_listed_routes_get_through(start: Opener, first: Backend) -> None:
+def test_only_listed_routes_are_forwarded(start: Opener, first: Backend) -> None:
     proxy = start(first)
     response = "/v1/responses/"
 
@@ -224,7 +222,7 @@ def test_a_browsers_preflight_request_is_answered(start: Opener, first: Backend)
 # --- Streams -----------------------------------------------------------------------------------
 
 
-def test_a_stream_is_passed_chunk_by_chunk(start: Opener, first: Backend) -> None:
+def test_a_stream_is_forwarded_chunk_by_chunk(start: Opener, first: Backend) -> None:
     stream = start(first).send("POST", CHAT, {"stream": 50}, headers={"Accept-Encoding": "gzip"})
     assert stream.status == 200
     assert stream.headers["Content-Type"] == "text/event-stream; charset=utf-8"
@@ -244,7 +242,7 @@ def test_a_long_prompt_arrives_whole(start: Opener, first: Backend) -> None:
     assert first.seen[0].body == prompt
 
 
-def test_a_client_that_leaves_is_not_answered(start: Opener, first: Backend) -> None:
+def test_a_request_is_cancelled_if_its_client_disconnects(start: Opener, first: Backend) -> None:
     proxy = start(first)
     connection = proxy.connect()
     connection.request("POST", CHAT, b'{"hold": true}', {"Authorization": f"Bearer {KEY}"})
@@ -313,7 +311,7 @@ def test_health_reflects_the_replicas(start: Opener, first: Backend, second: Bac
     assert "/health" not in proxy.log.read_text()
 
 
-def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
+def test_a_drained_replica_finishes_its_requests_and_gets_no_new_requests(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first, second)

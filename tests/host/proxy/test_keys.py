@@ -130,7 +130,7 @@ def test_the_list_names_the_loaded_keys(managed: RunningProxy) -> None:
     assert not any(key in json.dumps(expected) for key in (KEY, OPENCLAW, LAPTOP))
 
 
-def test_the_written_keys_open_the_proxy(managed: RunningProxy) -> None:
+def test_only_the_written_keys_are_accepted(managed: RunningProxy) -> None:
     open_connection = managed.connect()
     open_connection.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {OPENCLAW}"})
     assert open_connection.getresponse().read()

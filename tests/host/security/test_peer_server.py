@@ -80,7 +80,7 @@ def test_no_file_is_served_without_a_signed_challenge(seed: Seed, shown: str) ->
         (KEY, {"run": "../keys/ab"}),
     ],
 )
-def test_a_foreign_key_opens_no_file(seed: Seed, key: str, others: dict[str, str]) -> None:
+def test_a_foreign_key_gets_no_file(seed: Seed, key: str, others: dict[str, str]) -> None:
     assert _status(seed, PATH, key=key, others=others) == 401
 
 
@@ -213,7 +213,7 @@ def _paths(name: str) -> Any:
 
 @pytest.mark.parametrize("path", _paths("peer_paths"))
 @pytest.mark.parametrize("query", ["", "?ranges"])
-def test_no_name_leads_out_of_the_roots(seed: Seed, path: str, query: str) -> None:
+def test_no_path_leads_out_of_the_served_directories(seed: Seed, path: str, query: str) -> None:
     status, body, _ = seed.get(path + query, **({} if query else {"Range": "bytes=0-9"}))
     assert (status, body) == (404, b"")
 

@@ -33,7 +33,7 @@ def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:
          "sparkwright-inspection: sudo: a password is required"),
     ],
 )  # fmt: skip
-def test_an_obstacle_refuses_only_its_host(state: Any, why: str) -> None:
+def test_an_obstacle_fails_only_its_host(state: Any, why: str) -> None:
     host, item = _host(state, "nvidia-container-toolkit", "driver")
     assert looking.decided(host, item) is None  # type: ignore[arg-type]
     assert host.memory.failure == why

@@ -54,7 +54,7 @@ def test_prefix_caching_is_turned_off_on_a_corrupting_version(recipe: str) -> No
     assert "--enable-prefix-caching" not in command
 
 
-def test_one_setting_returns_a_whole_fleet_to_an_older_tag() -> None:
+def test_one_setting_moves_a_whole_fleet_to_an_older_tag() -> None:
     arguments = ["check", "inventory/lab.py", "--data", f"image_tag={BACK}", "--json"]
     result = run(*arguments)
     data = json.loads(result.output)

@@ -158,7 +158,7 @@ def test_every_command_is_in_the_help_with_its_line() -> None:
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
-def test_a_misspelt_command_is_reported_with_the_nearest() -> None:
+def test_a_misspelt_command_is_reported_with_the_nearest_command() -> None:
     assert "did you mean 'status'?" in exits(2, "stauts").output
 
 
@@ -213,7 +213,7 @@ def test_check_loads_only_needed_modules() -> None:
                          "sparkwright.host.fetch.steps"}  # fmt: skip
 
 
-def test_help_and_modules_of_commands_that_ask_hosts_load_no_planner() -> None:
+def test_help_and_modules_of_commands_that_query_hosts_load_no_planner() -> None:
     """Sessions load the planner with the first question to hosts, and not for help or mistakes."""
     assert "sparkwright.cli.lib.options" not in loaded_modules("import sparkwright.cli")
     asking = (

@@ -28,7 +28,7 @@ ASKING = {
 }
 
 
-def test_gevent_patches_the_library_for_every_command_that_asks_hosts() -> None:
+def test_gevent_patches_the_library_for_every_command_that_queries_hosts() -> None:
     assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(ASKING)
     for arguments, command in all_commands().items():
         reaches = hasattr(import_module(command.module.partition(":")[0]), "Hosts")

@@ -34,7 +34,7 @@ def _rules(services: dict[str, Any]) -> set[str]:
     return {item.id for item in check_host(planned, catalog(), assumed_hardware(planned))}
 
 
-def test_the_first_written_service_is_the_default() -> None:
+def test_the_first_service_in_the_settings_is_the_default() -> None:
     """Plans are sorted by name; a group keeps its written order."""
     planned = plan({"writer": _service(8000), "chat": _service(8001), "asr": _service(8002, None)})
     assert planned.groups == {"evening": ("writer", "chat")}

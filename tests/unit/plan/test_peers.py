@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sparkwright.plan.peers import FAN_OUT, MOST_PEERS, peers
 
 
-def test_seeds_share_the_leeches() -> None:
+def test_leeches_are_spread_over_the_seeds() -> None:
     result = peers(["x", "y"], ["a", "b"])
     assert (result["x"][0], result["y"][0]) == ("a", "b")
 

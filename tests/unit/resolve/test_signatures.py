@@ -281,7 +281,7 @@ class Private(Handler):
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "Bearer"])
-def test_an_account_opens_a_private_image(scheme: str) -> None:
+def test_an_account_gives_access_to_a_private_image(scheme: str) -> None:
     with listening(Private, scheme=scheme) as port:
         url = f"http://127.0.0.1:{port}"
         assert ask_registry(url, "me/image", "tag", "me:secret").platforms == {}
@@ -292,7 +292,7 @@ def test_an_account_opens_a_private_image(scheme: str) -> None:
 
 
 @cases("data", "message")
-def test_a_file_that_can_not_be_used_is_reported(tmp_path: Path, data: Any, message: str) -> None:
+def test_an_unusable_file_of_accounts_is_reported(tmp_path: Path, data: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         account(file(tmp_path, data), "https://ghcr.io")
 
