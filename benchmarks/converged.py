@@ -132,7 +132,7 @@ def _in_turns(title: str, ways: Ways, rounds: int) -> dict[str, float]:
     medians = {name: median(runs) for name, runs in costs.items()}
     own = medians["sparkwright"]
     executions = {host["host"]: host["executions"] for host in OURS.last_run()}
-    print(f"\n{title}, nothing to change, remote executions per host: {executions}")
+    print(f"\n{title}, no pending changes, remote executions per host: {executions}")
     for name, cost in medians.items():
         print(
             f"  {name:44} {cost.seconds:7.2f} s   sparkwright = {own.seconds / cost.seconds:5.2f} x"

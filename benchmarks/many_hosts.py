@@ -56,7 +56,7 @@ def main() -> int:
         for title, by_number in costs.items()
     }
     for title, by_number in medians.items():
-        print(f"\n{title}, nothing to change")
+        print(f"\n{title}, no pending changes")
         print("\n".join(table(by_number)))
     arguments.output.write_text(
         json.dumps(
@@ -83,7 +83,7 @@ def many_names(number: int) -> Path:
 
 def table(costs: dict[int, Cost]) -> list[str]:
     """A line per number of names: total cost, cost per name, and cost per additional name."""
-    lines = ["  names      CPU   for each   for each more   peak memory   by the clock"]
+    lines = ["  names      CPU   per name   per added name   peak memory  elapsed time"]
     before: tuple[int, Cost] | None = None
     for number, cost in sorted(costs.items()):
         more = "-"

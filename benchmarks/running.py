@@ -63,7 +63,7 @@ class Checkout:
             changes = [change for host in self.last_run() for change in host["changes"]]
             if not changes:
                 return cost
-        raise SystemExit(f"{self.folder}: run {TRIES} still changes something: {changes}")
+        raise SystemExit(f"{self.folder}: run {TRIES} still made changes: {changes}")
 
     def sparkwright(self, *arguments: str) -> Cost:
         """Run a sparkwright command of the checkout."""

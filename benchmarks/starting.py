@@ -121,7 +121,7 @@ def _until_well() -> None:
         except (OSError, http.client.HTTPException):
             pass
         time.sleep(0.05)
-    raise SystemExit("it did not become healthy")
+    raise SystemExit(f"{UNIT} did not become healthy in 10 minutes")
 
 
 if __name__ == "__main__":

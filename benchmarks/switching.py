@@ -97,7 +97,7 @@ def main() -> int:
     print(f"ratio {mine / other:.2f}, difference {mine - other:+.2f} s")
     for boot in (30, 180):
         ratio = (mine + boot) / (other + boot)
-        print(f"an engine that boots {boot} s longer: {ratio:.3f} by the same difference")
+        print(f"with {boot} s more for the engine's start: ratio {ratio:.3f}")
     Path(".sparkwright/benchmark").mkdir(parents=True, exist_ok=True)
     result = {"sparkwright": ours, "docker": hand}
     Path(".sparkwright/benchmark/switching.json").write_text(json.dumps(result) + "\n")
@@ -175,7 +175,7 @@ def _until_well() -> None:
                 return
         except (OSError, http.client.HTTPException):
             time.sleep(0.02)
-    raise SystemExit("it did not become healthy")
+    raise SystemExit("the service did not become healthy in 2 minutes")
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ async def ask(port: int, text: bytes) -> tuple[float, bytes]:
                 first = (time.perf_counter() - begun) * 1000
         writer.close()
     except (OSError, TimeoutError):
-        print(f"{port}: broke off after {len(result)} bytes", file=sys.stderr)
+        print(f"port {port}: connection broken after {len(result)} bytes", file=sys.stderr)
     status = int(result[9:12] or 1)
     return (first if status == 200 else -status), result
 

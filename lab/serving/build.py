@@ -155,8 +155,8 @@ def main(parts: list[str]) -> int:
     """Run the command, which prints one line per tag: name, digest, and sent bytes."""
     parser = argparse.ArgumentParser(prog="python -m lab.serving.build", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--registry", help="http://HOST:PORT; without it only the base is made")
-    parser.add_argument("--cache", required=True, type=Path, help="keeps the base layer")
+    parser.add_argument("--registry", help="http://HOST:PORT; default: only build the base")
+    parser.add_argument("--cache", required=True, type=Path, help="folder of the base layer")
     arguments = parser.parse_args(parts)
     base = base_layer(arguments.cache)
     if not arguments.registry:

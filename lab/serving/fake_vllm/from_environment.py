@@ -40,7 +40,7 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
             raise ValueError("ENABLE_TURBOQUANT=1, and this image has no TurboQuant")
         for name, expected in _TURBOQUANT.items():
             if (environment.get(name) or expected[-1]) not in expected:
-                raise ValueError(f"{name} is none of {', '.join(expected)}")
+                raise ValueError(f"{name} must be one of {', '.join(expected)}")
     model, drafter = environment["MODEL_PATH"].rstrip("/"), environment["DFLASH_DRAFTER"]
     if not Path(drafter).is_dir():
         raise ValueError(f"{drafter}: not here, and the hub can't be reached to download it")
