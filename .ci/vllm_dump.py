@@ -39,7 +39,7 @@ def any_of(*paths: str) -> Any:
 
 
 def first(reason: str, *attempts: Callable[[], Iterable[str]]) -> list[str]:
-    """The first attempt that works."""
+    """Return the result of the first attempt that succeeds."""
     reasons = []
     for attempt in attempts:
         try:

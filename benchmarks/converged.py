@@ -96,7 +96,7 @@ def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Check
     # One key for all checkouts, so that no checkout must install its own.
     key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
     limit = [word for host in hosts for word in ("--limit", host)]
-    # These run in a folder without config.py, which would plan the run and speed up its
+    # Stock operations run in a folder without config.py, which would plan the run and speed up its
     # connections.
     groups = runpy.run_path(str(inventory))
     alone = write_inventory(

@@ -31,7 +31,7 @@ BIN = Path(sys.executable).parent
 HUB = f"http://{DEPOT.address}:{HUB_PORT}"
 SPARKS = tuple(machine for machine in MACHINES if machine.name.startswith("spark-"))
 WORK = Path(".sparkwright/benchmark")
-#: A file system in memory: the comparison is about fetching, not about this machine's disk.
+#: A file system in memory, so that the speed does not depend on this machine's disk.
 MEMORY = "/dev/shm"
 _FETCH = Path("sparkwright/host/fetch/fetch.py")
 

@@ -3,9 +3,9 @@
     make bench            (or: python -m benchmarks.many_hosts --names 8 32 128)
     make bench BEFORE=../other-checkout
 
-Three hosts of the virtual fleet stand for all: an inventory has many names for each. The controller
-treats each name as a host with its own plan and connection; since nothing changes, the names do not
-disturb each other. The hosts share this machine's cores with the controller, so only the
+Three hosts of the virtual fleet act as many: an inventory has many names for each host. The
+controller treats each name as a host with its own plan and connection; without changes, the names
+do not disturb each other. The hosts share this machine's cores with the controller, so only the
 controller's CPU time applies to real fleets, not the elapsed time.
 """
 
@@ -82,7 +82,7 @@ def many_names(number: int) -> Path:
 
 
 def table(costs: dict[int, Cost]) -> list[str]:
-    """A line per number of names: total cost, cost per name, and cost per additional name."""
+    """For each number of names, a line with total cost, cost per name and per added name."""
     lines = ["  names      CPU   per name   per added name   peak memory  elapsed time"]
     before: tuple[int, Cost] | None = None
     for number, cost in sorted(costs.items()):

@@ -51,7 +51,7 @@ class Checkout:
         hosts: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> Cost:
-        """The site's deploy on these hosts, or on all, without pending changes.
+        """Deploy the site to these hosts, by default to all, and return the cost without changes.
 
         A run with changes is repeated and not counted: another checkout may have changed the host.
         """

@@ -32,7 +32,7 @@ HOST = HOSTS[0]
 TAGS = ("2026-06-18-v0.23.0-dflashfix", "2026-07-01-v0.24.0")
 HOME = "/opt/sparkwright/services/qwen36"
 NAME = "by-hand"
-#: The services have no proxy: its view of their health would be measured instead.
+#: The services have no proxy: with a proxy, the proxy's view of their health would be measured.
 SERVICES = json.dumps(
     {
         "qwen36": {
@@ -125,7 +125,7 @@ def _ours(tag: str) -> float:
 
 
 def _by_hand() -> float:
-    """Start the same container as on the cards, stop it, and start it again."""
+    """Start the same container as on the cards, stop the container, and start it a second time."""
     compose = yaml.safe_load(machines.inside(HOST, ["cat", f"{HOME}/current/compose.yaml"]).stdout)
     arguments = docker_run(compose["services"]["engine"])
     _inside("systemctl", "stop", "sparkwright-qwen36")

@@ -95,10 +95,10 @@ def _parser() -> argparse.ArgumentParser:
         ("restart", "cut the power of a machine, then boot the machine"),
     ):
         holding_it(name, text).add_argument("machine", type=_machine)
-    link = holding_it("link", "pull or plug a machine's cable")
+    link = holding_it("link", "unplug or plug in a machine's cable")
     link.add_argument("machine", type=_machine)
     link.add_argument("state", choices=("up", "down"))
-    inside = commands.add_parser("exec", help="run a command in a machine as root, not over SSH")
+    inside = commands.add_parser("exec", help="run a command in a machine as root, without SSH")
     inside.add_argument("machine", type=_machine)
     inside.add_argument("words", nargs=argparse.REMAINDER)
     ssh = commands.add_parser("ssh", help="log in to a machine")

@@ -121,7 +121,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     before = [(item, signal.signal(item, heed)) for item in heard]
     try:
         child = subprocess.Popen(command, cwd=cwd)
-        for number in tuple(got):  # signals that arrived before the child started
+        for number in tuple(got):  # signals that arrived before the command started
             hand_on(number)
         code = child.wait()
     finally:

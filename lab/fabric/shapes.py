@@ -37,7 +37,7 @@ def ring(number: int) -> tuple[Spark, ...]:
 
 
 def switch(number: int, cage: int = 1) -> tuple[Spark, ...]:
-    """Sparks on one bridge."""
+    """Sparks that are cabled to one switch."""
     sparks = tuple(Spark(item) for item in range(1, number + 1))
     for spark in sparks:
         others = [item for item in sparks if item is not spark]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-#: Cache of builds, which take minutes and 1.7 GB: `python -m lab down` keeps this folder.
+#: The folder outlives the fleet, whose cache is beside it: its contents take minutes, and 1.7 GB.
 CACHE = Path("/var/cache/sparkwright-lab-engine")
 
 REPOSITORY = "lab/vllm-cpu"
@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements.txt"
 
 SUITE = "bookworm"
-"""Release of Debian with Python 3.11, for which the wheels are built."""
+"""Its Python is 3.11, which the wheels are for."""
 DEBIAN = (
     "base-files", "bash", "dash", "coreutils", "libc-bin", "python3",
     "libnuma1", "libstdc++6",
@@ -21,4 +21,4 @@ DEBIAN = (
     "g++", "libpython3.11-dev", "openssl",  # inductor compiles for the CPU, and names it by a hash
 )  # fmt: skip
 PACKAGES = "usr/local/lib/python3.11/dist-packages"
-"""Folder in which Debian's Python finds packages that apt did not install."""
+"""Where Debian's Python looks for what its own packages did not bring."""

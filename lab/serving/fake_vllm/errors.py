@@ -26,5 +26,5 @@ class ApiError(Exception):
 
 
 def bad_request(message: str, param: str | None = None) -> ApiError:
-    """A request that can't be served as asked: status 400."""
+    """Error for a request that can't be served: status 400."""
     return ApiError(400, "BadRequestError", message, param)

@@ -38,7 +38,7 @@ def loads(text: str) -> Any:
 
 
 def backend(text: str) -> str:
-    """Names of kernel backends are taken in any case and with dashes or underscores."""
+    """Name of a kernel backend, in any case, with dashes or underscores."""
     return text.lower().replace("-", "_")
 
 
