@@ -32,7 +32,7 @@ def opened(file: Path) -> int:
         try:
             about = os.fstat(folder)
             if about.st_uid != os.geteuid() or about.st_mode & 0o077:
-                raise SystemExit(f"{file.parent} is not a folder of root, mode 0700: remove it")
+                raise SystemExit(f"{file.parent} needs owner root and mode 0700: remove it")
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             return os.open(file.name, flags, 0o600, dir_fd=folder)
         except FileNotFoundError:

@@ -3,7 +3,7 @@
     DIR/blobs/ab/abcd...                  the bytes of every file, shared by all revisions
     DIR/repositories/ORG/NAME.json        commits with their listings, branches, tags
 
-Ids are those that git and Git LFS compute: a small file has its git blob id (sha1); a large file
+Ids are computed as by git and Git LFS: a small file has its git blob id (sha1); a large file
 has its sha256, and the git blob id of its pointer.
 """
 

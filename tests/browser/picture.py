@@ -28,7 +28,7 @@ _WIDTH = 1280
 
 
 def example(hosts: int = 3) -> str:
-    """The invented fleet's page, which is marked as invented."""
+    """Render the page of the invented fleet, with a mark that the fleet is invented."""
     made = dt.datetime(2026, 7, 8, 9, 45, tzinfo=dt.UTC)
     contents = example_report.contents(hosts=hosts, runs=6)
     page = page_of(made=made, catalog=load_catalog([CATALOG]), **contents)

@@ -1,4 +1,4 @@
-"""The live page in a real browser: its contents, refused actions, and its use of the processor."""
+"""The live page in a real browser: its contents, refused actions, and its CPU use."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ from tests.unit.extras.dashboard.glances import ACTED, NOW, act, empty, expected
 
 MEMORY = Memory(119.7, True, (Part("#", "w", 22.9), Part("=", "kv", 60.9), Part("o", "s", 8.0)))
 COPY = "document.querySelector('.host[aria-label=spark-1] [data-copy]')"
-#: Texts that would be markup, and marks that reverse a line.
+#: Text with markup, and with a character that reverses the direction of the line.
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e'\"&amp;"
 
 
@@ -41,7 +41,7 @@ def fleet() -> Fleet:
 
 @pytest.fixture
 def site(fleet: Fleet, tab: Tab) -> Iterator[Site]:
-    """A page that is open."""
+    """A site whose page is open in the tab."""
     ACTED.clear()
     tab.errors.clear()
     with serving(fleet, empty, act) as site:
@@ -57,7 +57,7 @@ def visit(tab: Tab, site: Site, hosts: int, **window: Any) -> None:
 
 
 def card(host: str) -> str:
-    """Expression of a host's text."""
+    """JavaScript expression for the text of a host's card."""
     return f"document.querySelector('.host[aria-label={host}]').innerText"
 
 

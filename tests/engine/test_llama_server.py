@@ -29,9 +29,9 @@ OWN = engine_named("llamacpp")
 BUILD = "b11669"
 TABLE = OWN.parser.tables.table(BUILD)
 MESSAGE = {"messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
-#: Checks of the deep test that need no meaning, which a model of one word lacks.
+#: Deep checks of the protocol. Other checks judge meaning, and fail with a model of one word.
 PROTOCOL = {"health", "aliases", "key", "completion", "stream", "context-limit", "prefix-cache"}
-#: The program accepts any text for these, and does not parse it.
+#: Deprecated arguments: the program accepts any value and does not parse the value.
 DEPRECATED = ["defrag_thold"]
 #: Script that runs the program once for each line of a file, and prints the first line of output.
 #: `--version` ends the program after it has parsed the earlier arguments.
@@ -187,7 +187,7 @@ def test_a_model_given_only_by_name_is_served(llama: build.Engine, tmp_path: Pat
 
 
 def damaged(models: Path) -> None:
-    """Files beside the lab's own that no program can load."""
+    """Damaged copies of the lab's files, which no program can load."""
     for miniature in tiny_gguf.MINIATURES:
         for name, content in miniature.newest().items():
             path = models / miniature.id.partition("/")[2] / name

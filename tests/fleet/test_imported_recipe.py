@@ -1,4 +1,4 @@
-"""Another project's recipe: imported, deployed, asked, unchanged by a second run, and removed."""
+"""Another project's recipe: imported, deployed, used, unchanged by a second run, and removed."""
 
 import json
 from typing import Any

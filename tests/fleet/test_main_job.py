@@ -51,7 +51,7 @@ class TestFirstRuns:
         for host in GOOD:
             (service,) = run.host(host)["services"]
             assert service["smoke"]["failures"] == []
-            # health, models, key, generation, speculation, through the proxy, and from outside
+            # checks: health, models, key, generation, speculation, through the proxy, from outside
             assert service["smoke"]["total"] == 7
 
     def test_the_printed_command_line_gets_an_answer(self, site: Site) -> None:

@@ -1,4 +1,4 @@
-"""A model named only by its repository: deployed on an empty host, asked, and removed."""
+"""A model named only by its repository: deployed on an empty host, used, and removed."""
 
 import json
 from collections.abc import Iterator

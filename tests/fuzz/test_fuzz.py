@@ -1,4 +1,4 @@
-"""Any input of a user ends in time with a known exit code, without a traceback or a stray file.
+"""Every command ends in time with a known exit code for any input, without traceback or stray file.
 
 The tests try a few hundred inputs; `make test-fuzz` tries 6,000.
 """

@@ -25,7 +25,7 @@ _CONFIG = b'{"architecture": "arm64"}'
 _BLOB = {"digest": f"sha256:{hashlib.sha256(_CONFIG).hexdigest()}", "size": 2}
 _FILE = {"rfilename": "config.json", "size": 2, "blobId": _HEX}
 _LARGE = {"rfilename": "a.safetensors", "lfs": {"size": 9, "sha256": "0" * 64, "pointerSize": 9}}
-#: An honest answer of each kind of server: of a registry, of its index, and of a hub.
+#: A valid answer of each kind of server: of a registry, of its index, and of a hub.
 HONEST: list[dict[str, Any]] = [
     {"config": _BLOB, "layers": [_BLOB], "architecture": "arm64", "token": "x"},
     {"manifests": [{**_BLOB, "platform": {"os": "linux", "architecture": "arm64"}}]},
@@ -96,6 +96,6 @@ def test_no_gguf_header_crashes_the_parser(cut: int, changes: dict[int, int], mo
 
 @pytest.mark.parametrize(("source", "data"), [("registry", HONEST[0]), ("hub", HONEST[2])])
 def test_valid_answers_of_servers_are_accepted(source: str, data: Any) -> None:
-    """Values near to accepted answers are drawn."""
+    """Hypothesis draws values that resemble accepted answers."""
     with listening(_Drawn, answers=[(200, text(data), {}), (200, _CONFIG, {})]) as port:
         ASK[source](f"http://127.0.0.1:{port}")

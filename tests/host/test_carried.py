@@ -96,7 +96,7 @@ def test_sent_programs_lack_docstrings_and_keep_their_lines(tmp_path: Path) -> N
 
 
 def _module(folder: Path, text: str) -> ModuleType:
-    """A module of this text; it is not run."""
+    """Make a module from this text, without running the text."""
     file = folder / "written.py"
     file.write_text(text)
     spec = spec_from_file_location("written", file)
@@ -105,7 +105,7 @@ def _module(folder: Path, text: str) -> ModuleType:
 
 
 def test_programs_run_on_3_10_and_import_only_host_programs() -> None:
-    """The downloader has its own libraries, which are sent with it."""
+    """The downloader has its own libraries, which are sent with the program."""
     for name in _NAMES:
         tree = ast.parse(programs.source(import_module(name)), feature_version=(3, 10))
         for node in ast.walk(tree):

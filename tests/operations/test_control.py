@@ -56,7 +56,7 @@ def test_phases_of_a_boot_are_shown_during_the_wait(
     assert asked["watch"][0]["state"] == "/opt/sparkwright/state/control"
     count = len(ran.host.asked)
     gevent.sleep(0.05)
-    assert len(ran.host.asked) == count  # no further question is sent
+    assert len(ran.host.asked) == count  # no further request is sent
 
 
 def test_only_a_stop_continues_beside_a_run_that_may_have_died() -> None:

@@ -1,4 +1,4 @@
-"""Facts: captured answers in, typed values out (``facts/``); and one execution for all of them."""
+"""Facts: captured answers become typed values (``facts/``), and all facts share one execution."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_a_fact_with_arguments_extends_the_observation() -> None:
         )  # fmt: skip
         host.get_fact(views.LockHolder, files=["/etc/x"])
     assert executed(host) == [OBSERVE] * 3
-    # The answer to this narrower request replaces no known fact.
+    # The answer to this narrower request does not replace the earlier, wider observation.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
 
 

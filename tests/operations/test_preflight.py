@@ -54,7 +54,7 @@ def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_an_address_has_the_replicas_that_its_host_reaches(
     balanced: dict[str, Any],
 ) -> None:
-    """The answer comes in the same execution."""
+    """The host tries the replica's addresses in the same execution as the observation."""
     result = {"address": "10.0.0.1", "written": "10.0.0.1", "tried": ["kitchen: unknown"]}
     host = spark(observe=probe(reached={"spark-1": result}))
     item, on = _judged(host, **balanced)

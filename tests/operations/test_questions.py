@@ -1,5 +1,5 @@
-"""Questions of the command line: requests to hosts, and their answers: disks, models, samples of
-`sparkwright top`, and keys (a host gets only their hashes).
+"""Queries of the command line, with the answers of hosts: disks, models, samples of `sparkwright
+top`, and keys (a host gets only their hashes).
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Sessions of commands: planned, connected, asked, watched and changed, with pyinfra itself."""
+"""Sessions of commands: planned, connected, queried, watched and changed, with pyinfra itself."""
 
 import json
 import logging
@@ -79,7 +79,7 @@ def test_every_host_is_queried_and_a_silent_host_has_a_reason(opened: Opening) -
         assert list(answers.failures) == [NAMES[1], "rtx-1"]
         assert answers.failures[NAMES[1]] == "it broke"
         assert "not reached" in answers.failures["rtx-1"]
-        # A host that failed is not asked again.
+        # A host that failed gets no further request.
         assert list(opening.ask(lambda host, _: host.name).answers) == NAMES[:1]
     assert (NAMES[0], "answered") in events
     assert (NAMES[1], "failed") in events

@@ -310,7 +310,7 @@ def test_an_interrupted_undo_continues(
 
 
 def _holding(folder: Path) -> subprocess.Popen[str]:
-    """Another process with dpkg's kind of lock on a file."""
+    """Start a process that holds a lock on a file, as dpkg does."""
     text = (
         "import fcntl, sys, time\nfile = open(sys.argv[1], 'w')\n"
         "fcntl.lockf(file, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()\n"

@@ -30,7 +30,7 @@ cases = Tables(__file__)
 
 
 def ask(server: Vllm, folder: Path, **changes: Any) -> dict[str, Any]:
-    """The program's answer, sent to a separate Python as to a host."""
+    """Answer of the program, which is sent to a separate Python as to a host."""
     secrets = folder / "services/qwen36/secrets.env"
     secrets.parent.mkdir(parents=True, exist_ok=True)
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")

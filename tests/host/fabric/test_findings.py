@@ -25,7 +25,7 @@ Plant = Callable[[Sparks], None]
 
 
 def _set(number: int | None = None, port: tuple[int, int] | None = None, **values: object) -> Plant:
-    """Values of a Spark, or of one of its ports; values without a number belong to both Sparks."""
+    """Set values of a Spark or of a port, by default on both Sparks."""
 
     def plant(sparks: Sparks) -> None:
         for spark in sparks if number is None else (sparks[number],):

@@ -126,8 +126,8 @@ def test_a_cut_connection_leaves_only_whole_pages(fetch: Fetch) -> None:
 
 
 def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> None:
-    """A slow connection: its bytes arrive all the time, and hf_transfer reports whole chunks
-    only.
+    """On a slow connection bytes arrive all the time, but hf_transfer reports only whole
+    chunks.
     """
     fetch.hub.rate = 100_000
     output = fetch.complete(downloader="hf_transfer", chunk_size=256 << 10, stall=2)
@@ -138,7 +138,7 @@ def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> N
 def test_a_stall_is_detected(fetch: Fetch, downloader: str) -> None:
     fetch.hub.faults = [Fault(ONE, times=2, hang_after=70_000)]
     output = fetch.complete(downloader=downloader, stall=0.5)
-    # Other traffic of this machine counts as a slow connection, five times.
+    # With other traffic on this machine, the program waits five times as long: 2.5 s.
     busy = downloader == "hf_transfer" and "arrived for 2.5 s" in output
     assert busy or "arrived for 0.5 s" in output
 
@@ -197,7 +197,7 @@ def test_an_unreachable_hub_is_a_temporary_failure(fetch: Fetch) -> None:
     fetch.fail(f"{nowhere} is unreachable", apart=True, endpoint=nowhere, retries=1)
 
 
-# Who may fetch
+# Access
 
 
 def _token(fetch: Fetch, token: str) -> dict[str, Any]:

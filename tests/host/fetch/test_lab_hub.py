@@ -23,7 +23,7 @@ def _largest(lab: LabHub) -> tuple[str, File]:
 def _request(
     lab: LabHub, fetch: Fetch, name: str, token: str | None = access.MEMBER_TOKEN, **changes: Any
 ) -> dict[str, Any]:
-    """A request with a token, or without."""
+    """Send a request with or without a token."""
     if token is not None:
         (fetch.root / "token").write_text(token, encoding="utf-8")
         changes |= {"token_file": str(fetch.root / "token"), "allow_token_over_http": True}

@@ -323,7 +323,7 @@ def test_a_build_gets_the_proxy(
 def test_a_derived_image_is_tagged_once_its_checks_pass(
     docker: Docker, request_: PullRequest
 ) -> None:
-    """The image's steps run in containers without network and capabilities; after a broken promise,
+    """The image's steps run in containers without network and capabilities; after a failed check,
     no image remains.
     """
     derived = replace(request_, name="sparkwright.local/r:sha256-1")

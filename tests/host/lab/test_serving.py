@@ -26,7 +26,7 @@ def shared_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(shared_model: Path) -> Iterator[Server]:
-    """The server most tests ask: 0.24.0 with reasoning, tools, a key and n-gram speculation."""
+    """The server of most tests: 0.24.0 with reasoning, tools, a key and n-gram speculation."""
     arguments = ["--reasoning-parser", "qwen3", "--speculative-config", NGRAM]
     arguments += ["--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder"]
     with launched(shared_model, *arguments) as started:

@@ -338,7 +338,7 @@ class _Listening(socket.socket):
 def test_a_connection_that_was_just_accepted_is_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program ends in the moment after an accept."""
+    """The program ends right after it has accepted the connection."""
 
     async def flush(_: Ledger) -> None:
         pass

@@ -121,7 +121,7 @@ def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: B
     (seen,) = first.seen
     assert not [name for name in seen.headers if name.startswith("x-sparkwright-")]
     assert seen.headers["authorization"] == f"Bearer {ENGINE.value}"
-    # A request to a pool whose servers are all down is still passed on, and wakes the service.
+    # A request to a pool whose servers are all down is still forwarded, and wakes the service.
     assert address.post(CHAT, {"model": "large"}).status == 200
     answer = address.post(CHAT, {"model": "none"})
     assert (answer.status, "large, small" in answer.data["error"]["message"]) == (404, True)

@@ -1,4 +1,4 @@
-"""The proxy, with a real HAProxy: access, passed requests, and no lost request."""
+"""The proxy, with a real HAProxy: access control, forwarded requests, and no lost request."""
 
 import contextlib
 import os
@@ -38,14 +38,14 @@ VLLM_ROUTES = [
         if not line.startswith("#")
     )
 ]
-#: Routes of vLLM-Omni in addition, by its API server's documentation; the last route is not for
+#: Additional routes of vLLM-Omni, from its API server's documentation; the last route is not for
 #: clients.
 VLLM_ROUTES += [
     ("POST", "/v1/audio/speech"), ("GET", "/v1/audio/voices"), ("POST", "/v1/images/generations"),
     ("POST", "/v1/images/edits"), ("POST", "/v1/videos"),
 ]  # fmt: skip
 OPEN = {(method, path.replace("{id}", "resp_0a1b2c")) for method, path in client_routes("vllm")}
-#: Routes that VLLM_SERVER_DEV_MODE adds: they change the engine, and no key opens them.
+#: Routes that VLLM_SERVER_DEV_MODE adds and that change the engine: no key gives access to them.
 DEVELOPER = (FIXTURES / "developer_routes.txt").read_text().split()
 CHAT = "/v1/chat/completions"
 REQUESTS = safe_load(Path(__file__).with_name("requests.yaml").read_text())
@@ -261,7 +261,7 @@ def test_requests_go_to_the_replica_with_the_fewest_requests(
     for name in ("one", "two"):
         proxy.until_status(name, "UP")
     held = []
-    for count in range(1, 5):  # two threads of HAProxy may choose at the same moment
+    for count in range(1, 5):  # two threads of HAProxy may choose at the same time
         held.append(proxy.send_later(CHAT, {"hold": True}))
         until(lambda: len(first.seen) + len(second.seen) == count, "the request")  # noqa: B023
     assert len(first.seen) == len(second.seen) == 2

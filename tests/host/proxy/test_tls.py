@@ -1,5 +1,5 @@
-"""TLS, with a real HAProxy and real attackers: an eavesdropper, a false replica, and a thief of
-a proxy's port.
+"""TLS, with a real HAProxy and real attackers: an eavesdropper, a false replica, and a local user
+who takes a proxy's port.
 """
 
 import datetime as dt

@@ -54,7 +54,7 @@ def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.
 
 
 def test_the_port_with_the_cable_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan has the cable in the outer cage, and a user has put it into the inner cage."""
+    """In the plan the cable is in the outer cage, but a user has plugged it into the inner cage."""
     seen = FabricState((_rail("enp1s0f0np0", 0), _rail("enP2p1s0f0np0", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
     assert result is not None

@@ -206,7 +206,7 @@ def kept(seed: Seed, tmp_path: Path) -> Path:
 
 
 def _paths(name: str) -> Any:
-    """A table, with the names made here."""
+    """A table of the YAML file, with the names of this module's commit and container."""
     text = json.dumps(TABLES[name])
     return json.loads(text.replace("{commit}", COMMIT).replace("{container}", CONTAINER))
 

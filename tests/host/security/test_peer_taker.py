@@ -64,7 +64,7 @@ class FakePeer:
         accepting(self._listening, self._serve)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._listening.close()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -244,7 +244,7 @@ class Taker:
     part: Part
 
     def take(self) -> float:
-        """Returns the elapsed seconds."""
+        """Fetch the file, and return the elapsed seconds."""
         began = time.monotonic()
         self.peers.fill(self.part)
         return time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Finer causes from scripted answers, and the probes' own tools."""
+"""Causes of failed checks, from scripted answers; and the helpers of the checks."""
 
 from __future__ import annotations
 

@@ -49,13 +49,15 @@ class Host:
         Caches(self.home).after(BOOT, well, self.home / "mark")
 
     def serves(self, name: str) -> None:
-        """A minute later a file shows that the start serves: the health's mark, or a deploy's."""
+        """Write the file that marks a start as good, a minute after the start: the file of the
+        health check, or of a deploy.
+        """
         self.now += 60
         (self.home / name).touch()
         os.utime(self.home / name, (self.now, self.now))
 
     def serve(self, text: str, hardware: str = GB10) -> Path:
-        """A first start that compiles and serves."""
+        """Run a first start, which compiles and serves."""
         cache = self.start(hardware)
         (cache / "compiled").write_text(text)
         self.end(BOOT * 2, well=True)

@@ -59,7 +59,7 @@ def test_a_plan_needs_no_measured_speed() -> None:
     for answer in (Said(err="no route to host", ok=False), 0):
         host, item = _host(BARE, line_speed=answer)
         assert looking.speed(host, item, probe())[0] == 0  # type: ignore[arg-type]
-    host, item = _host(BARE)  # a host that lacks no file is not asked
+    host, item = _host(BARE)  # a host that lacks no file measures no speed
     there = probe(models=dict.fromkeys((model.directory for model in item.desired.models), None))
     assert looking.speed(host, item, there) == (0, "")  # type: ignore[arg-type]
     assert host.asked == []

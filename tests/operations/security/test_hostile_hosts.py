@@ -42,7 +42,7 @@ ATTACKS = {
 
 
 def _asked(host: FakeHost, question: Callable[[], Any]) -> Any:
-    """Ask as a session does: a HostError fails this host."""
+    """Query a host as a session does: a HostError fails this host."""
     try:
         question()
     except HostError as error:
@@ -239,7 +239,7 @@ exec "$@"
 def test_sudos_password_is_in_no_command_and_no_environment(
     asks: str, program: str, tmp_path: Path
 ) -> None:
-    """sparkwright's executions, run by a real shell, with their entries in /proc."""
+    """A real shell runs sparkwright's commands, whose entries in /proc are searched."""
     seen = tmp_path / "seen"
     put(tmp_path, "sudo", _SUDO)
     host = spark("spark-1")

@@ -27,7 +27,7 @@ JUMPS, JUMP_PROMPT = "another secret", "Password of me on jump, a jump host to b
 
 @dataclass
 class Somebody:
-    """A user: answers, and the prompts."""
+    """A user: the answers to prompts, and the prompts that were shown."""
 
     accepting: bool = True
     passwords: tuple[str, ...] = (PASSWORD,)

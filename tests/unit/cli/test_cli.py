@@ -214,7 +214,7 @@ def test_check_loads_only_needed_modules() -> None:
 
 
 def test_help_and_modules_of_commands_that_query_hosts_load_no_planner() -> None:
-    """Sessions load the planner with the first question to hosts, and not for help or mistakes."""
+    """Sessions load the planner with the first request to hosts, and not for help or mistakes."""
     assert "sparkwright.cli.lib.options" not in loaded_modules("import sparkwright.cli")
     asking = (
         "activate deploy diff history logs maintenance models remove restart rollback shell start"

@@ -22,7 +22,7 @@ GIVEN = ["--user", "me", "--port", "2222", "--key", "id", "--same-sudo-password"
 GOT = {
     "ssh_user": "me", "ssh_port": 2222, "ssh_key": "id", "same_sudo_password": True, "parallel": 2,
 }  # fmt: skip
-#: Commands that ask or change hosts, by their words.
+#: Commands that query or change hosts, by name.
 ASKING = {
     name: command for name, command, _ in commands() if all_commands()[name.split()[0]].asks_hosts
 }

@@ -1,4 +1,4 @@
-"""logs, start, stop, restart, shell and maintenance: their questions, output and exit codes."""
+"""logs, start, stop, restart, shell and maintenance: their prompts, output and exit codes."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("checkout")
 
 @pytest.fixture
 def having(monkeypatch: pytest.MonkeyPatch) -> Having:
-    """Give hosts these answers; return their questions."""
+    """Give hosts these answers; return the requests to hosts."""
     return lambda result, missing=(): answering(monkeypatch, lambda _: silent(result, *missing))
 
 

@@ -21,7 +21,7 @@ SPARK = f'sparks = [("spark-1", {{"services": {{"a": {{{RECIPE}}}}}}})]\n'
 #: Commands that plan the fleet here, without a host.
 planning = pytest.mark.parametrize("command", TABLES.data["PLANNING"])
 USAGE = DiskUsage((), ())
-#: A command that asks hosts -> the answer of a healthy host.
+#: A command that queries hosts -> the answer of a healthy host.
 ASKING = {
     "status": answer(),
     "history": answer(),

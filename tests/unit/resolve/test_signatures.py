@@ -36,12 +36,12 @@ def b64(content: bytes) -> str:
 
 
 def sha(content: bytes) -> str:
-    """``sha256:...``."""
+    """Digest of a content, as ``sha256:...``."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def signed(key: Key, payload: bytes) -> bytes:
-    """The key's signature."""
+    """Sign a payload with the key."""
     if isinstance(key, ed25519.Ed25519PrivateKey):
         return key.sign(payload)
     return key.sign(payload, ec.ECDSA(SHA256()))
@@ -89,12 +89,12 @@ def content() -> dict[str, bytes]:
 
 @pytest.fixture
 def digest(content: dict[str, bytes]) -> str:
-    """The image's."""
+    """Digest of the image."""
     return sha(content["manifests/tag"])
 
 
 def public(key: Any, folder: Path) -> str:
-    """A key's file, as cosign.pub."""
+    """Write a public key as cosign.pub, and return its path."""
     file = folder / "cosign.pub"
     pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     file.write_bytes(pem)
@@ -103,7 +103,7 @@ def public(key: Any, folder: Path) -> str:
 
 @pytest.fixture(params=["p256", "ed25519"])
 def key(request: pytest.FixtureRequest) -> Key:
-    """The publisher's."""
+    """The publisher's private key, of each supported kind."""
     if request.param == "p256":
         return ec.generate_private_key(ec.SECP256R1())
     return ed25519.Ed25519PrivateKey.generate()

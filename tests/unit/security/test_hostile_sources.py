@@ -294,7 +294,7 @@ _KEYS = [
 def test_wrong_types_count_as_missing(
     config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
 ) -> None:
-    """Any values give a plan or a question with a key, without a traceback."""
+    """Any values result in a plan, or in a finding that names a key, without a traceback."""
     own = {**derived.CONFIG, **config}
     facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
     resolved_model = ResolvedModel(

@@ -80,7 +80,7 @@ def run(*arguments: str) -> Result:
 
 
 def everything(hosts: Hosts) -> set[str]:
-    """Keys that open any host."""
+    """Keys that any host accepts."""
     return {line for lines in hosts.loaded.values() for line in lines}
 
 

@@ -61,7 +61,7 @@ cases = Tables(__file__)
 
 @pytest.fixture
 def fleet() -> Fleet:
-    """Two hosts before the first question."""
+    """Two hosts before the first request."""
     return Fleet({"spark-1": expected(), "spark-2": expected()})
 
 

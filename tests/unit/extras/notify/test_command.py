@@ -55,7 +55,7 @@ def test_a_silent_host_or_fleet_is_reported(site: _Site) -> None:
     (site.folder / ".sparkwright/notified.json").unlink()
     site.hosts = {}
     site.call()
-    # `--test` sends no question to hosts.
+    # `--test` sends no request to hosts.
     assert site.call("--test").output == "ntfy at ntfy.sh: sent\n"
     titles = ["spark-2: host-silent (and 1 more)", "fleet-silent", "test"]
     assert site.got == [("ntfy at ntfy.sh", title) for title in titles]
