@@ -155,9 +155,7 @@ def test_a_click_shows_the_log_and_an_action_needs_one_confirmation(
     assert ACTED == [("stop", "spark-1", "qwen36")]
 
 
-def test_the_end_of_a_run_loads_the_page_again_once_no_dialog_is_open(
-    tab: Tab, fleet: Fleet
-) -> None:
+def test_the_page_is_reloaded_after_a_run_once_no_dialog_is_open(tab: Tab, fleet: Fleet) -> None:
     ended = [1.0]
     with serving(fleet, empty, record=lambda: ended[0]) as site:
         visit(tab, site, 3)

@@ -182,7 +182,7 @@ def test_a_boot_starts_the_service(converged: Site) -> None:
     assert run.host("spark-2")["services"][0]["smoke"]["failures"] == []
 
 
-def test_an_engine_that_ends_with_0_is_started_again(converged: Site) -> None:
+def test_an_engine_that_exits_with_0_is_restarted(converged: Site) -> None:
     """vLLM can end with code 0 when a worker dies (vllm#48966)."""
     before = container("spark-2")
     inside("spark-2", "docker", "kill", "--signal", "TERM", "sparkwright-qwen36")

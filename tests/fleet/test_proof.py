@@ -47,7 +47,7 @@ def test_a_failed_deep_check_is_reported_with_its_remedy(proved: Site) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_doctor_finds_each_fault_and_nothing_on_a_healthy_host(proved: Site) -> None:
+def test_the_doctor_reports_each_fault_and_no_finding_on_a_healthy_host(proved: Site) -> None:
     well = proved.sparkwright("doctor", "inventory/virtual.py", "--limit", "spark-1")
     assert "spark-1" in well
     proved.gpu("spark-2", "driver-dead")

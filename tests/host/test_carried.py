@@ -222,7 +222,7 @@ def test_a_record_behaves_like_a_standard_dataclass() -> None:
                 change()
 
 
-def test_light_records_behave_like_real_records(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_behave_equally_with_the_hosts_dataclasses(monkeypatch: pytest.MonkeyPatch) -> None:
     """The contract holds with the hosts' replacement of the standard library's dataclasses, too."""
     monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
     light_records = ModuleType(records.__name__)

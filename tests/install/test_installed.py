@@ -40,7 +40,7 @@ def test_the_entry_point_and_the_module_have_this_version(user: User) -> None:
         assert user.run(*arguments).stdout == f"sparkwright, version {__version__}\n"
 
 
-def test_dependencies_are_complete_and_no_development_tool_is_there(user: User) -> None:
+def test_dependencies_are_complete_and_no_development_tool_is_installed(user: User) -> None:
     assert user.run("python", "-m", "pip", "check").returncode == 0
     listed = user.run("python", "-m", "pip", "list", "--format", "json").stdout
     names = {package["name"].lower() for package in json.loads(listed)}

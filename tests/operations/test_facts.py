@@ -23,7 +23,7 @@ CAPTURES = Path(__file__).parent / "facts"
 OBSERVE = "sparkwright-observe"
 
 
-def test_captures_are_read_like_in_pyinfras_tests() -> None:
+def test_captured_facts_pass_in_the_form_of_pyinfras_tests() -> None:
     folders = {folder.name: len(list(folder.iterdir())) for folder in CAPTURES.iterdir()}
     assert set(folders) == {name for name in vars(facts) if name[0].isupper()}
     arguments = ["-q", "-p", "no:cacheprovider", "tests/operations/captured_facts.py"]

@@ -80,7 +80,7 @@ def test_pyinfras_command_line_calls_the_plan_before_the_first_connection(tmp_pa
     assert order[1] < connected
 
 
-def test_a_known_fact_is_not_queried() -> None:
+def test_a_fact_with_an_observed_value_is_not_queried() -> None:
     host = host_of(real_state())
     asked: list[Any] = []
 
@@ -241,7 +241,7 @@ def test_no_prompt_appears_when_a_host_fails() -> None:
     assert len(state.active_hosts) == 1
 
 
-def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
+def test_a_host_that_failed_outside_of_an_operation_has_a_reason() -> None:
     state = real_state("a", "b")
     others.follow(state)
     host = host_of(state, "a")
@@ -252,7 +252,7 @@ def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
     assert memory(host_of(state, "b")).failure is None
 
 
-def test_a_guard_stops_another_operation_before_it_does_anything() -> None:
+def test_a_guard_prevents_another_operation_from_running_a_command() -> None:
     state = real_state("a", "b")
     others.follow(state)
     host = host_of(state)

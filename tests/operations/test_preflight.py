@@ -88,7 +88,7 @@ def test_a_warning_is_reported_and_does_not_refuse() -> None:
     assert host.lines[0] == "warning: docker-user"
 
 
-def test_rules_are_judged_again_by_the_real_hardware() -> None:
+def test_rules_are_checked_again_with_the_observed_hardware() -> None:
     host = spark(observe=probe(memory={"total": 40 << 30, "available": 40 << 30}))
     item, on = _judged(host)
     assert not on

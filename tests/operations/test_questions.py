@@ -30,7 +30,7 @@ def _single(**answers: Any) -> tuple[Any, HostRun]:
 LOAD = HostLoad(5.0, {"qwen36": {"generated": 10.0}}, (), 100, 40)
 
 
-def test_a_load_sample_is_one_execution_with_a_short_sudo_log() -> None:
+def test_a_load_sample_takes_one_execution_with_a_short_sudo_log() -> None:
     host, item = _single(load=LOAD)
     looks: list[Any] = []
     questions.follow(
@@ -70,7 +70,7 @@ def test_a_host_is_queried_once_per_interval_and_only_while_a_page_is_open(
     assert [later - before >= 5 for before, later in pairwise(asked)] == [True] * 3
 
 
-def test_a_host_that_comes_back_is_connected_again() -> None:
+def test_a_host_that_returns_is_reconnected() -> None:
     answers = iter([LOAD, OSError("gone"), LOAD])
     host, item = _single(load=lambda _: answered())
     done: list[str] = []
@@ -126,7 +126,7 @@ def _keyed(services: Any = BEHIND) -> tuple[Any, HostRun]:
     return host, replace(item, keys=Keys({**KEYS.clients, "openclaw": (OPENCLAW,)}, ENGINE))
 
 
-def test_a_host_gets_hashes_of_keys_outside_of_any_command() -> None:
+def test_hashes_of_keys_are_sent_outside_of_the_command_line() -> None:
     host, item = _keyed()
     questions.renewed_keys(host, item)
     assert host.programs == ["lock", "keys"]

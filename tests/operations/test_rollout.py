@@ -255,7 +255,7 @@ def test_a_rollback_goes_to_the_former_release() -> None:
     assert [item.to for item in result or ()] == [OLDER]
 
 
-def test_a_release_that_was_good_here_is_watched_for_a_short_time() -> None:
+def test_a_release_with_an_earlier_good_switch_is_watched_briefly() -> None:
     """The run reports the short time; a release that was never proved here is unknown."""
     proved = (_went(OLDER, OLD), _went(OLD, "now"))
     for history, seconds, reason in (

@@ -202,7 +202,7 @@ def test_hosts_of_one_fabric_share_over_the_fabric_first() -> None:
     assert served == ("10.0.0.1", "192.168.178.11", "192.168.177.11")
 
 
-def test_a_host_with_another_hosts_address_gets_no_peers_there() -> None:
+def test_a_host_with_another_hosts_address_gets_no_peers_at_that_address() -> None:
     run, (first, second) = _fleet(True, False)
     _railed(run, second, enp1s0f1np1="192.168.177.12")
     for claimed in ("192.168.177.12", "10.0.0.99", "8.8.8.8", "169.254.1.1", "x;reboot", "::1"):

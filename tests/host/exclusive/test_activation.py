@@ -383,7 +383,7 @@ def test_a_service_without_a_group_is_not_activated(pair: Host) -> None:
         assert _ask(pair, name) == ActivateAnswer(("a", "b"))
 
 
-def test_a_release_older_than_its_group_starts_at_no_boot_while_it_sleeps(pair: Host) -> None:
+def test_a_sleeping_release_older_than_its_group_is_not_started_at_boot(pair: Host) -> None:
     unit = "[Install]\nWantedBy=multi-user.target\n"
     files.write(pair.place / "services/a/releases" / OLD / "unit.service", unit, 0o640)
     _ask(pair)

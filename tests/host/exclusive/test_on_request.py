@@ -52,7 +52,7 @@ def test_a_request_starts_the_service_waits_and_gets_its_answer(night: Waking) -
     assert night.begun == ["llm"]
 
 
-def test_a_stream_gets_comments_and_then_its_tokens(
+def test_a_streaming_client_gets_comments_and_then_tokens(
     night: Waking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(on_request, "_COMMENT", 0.1)

@@ -179,7 +179,7 @@ def test_bytes_of_hf_transfer_are_hashed_after_its_end(
     fetch.complete(f"{name}: expected sha256", downloader="hf_transfer", chunk_size=MIB)
 
 
-def test_bytes_that_are_written_again_are_hashed_again(fetch: Fetch) -> None:
+def test_overwritten_bytes_are_hashed_a_second_time(fetch: Fetch) -> None:
     """A hub that sends good bytes, ends, and sends the file again with other bytes at its start."""
     fetch.hub.ranges, name = False, "large.safetensors"
     fetch.hub.add(name, random.Random(1).randbytes(4 * MIB), lfs=True)
@@ -395,9 +395,7 @@ def test_all_fetches_use_the_proxy(fetch: Fetch, monkeypatch: pytest.MonkeyPatch
     assert len(asked) >= len(fetch.hub.files)
 
 
-def test_servers_on_the_lan_are_reached_without_the_proxy(
-    fetch: Fetch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_servers_on_the_lan_bypass_the_proxy(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     with proxy() as (address, asked):
         expected = {"services": {}, "http_proxy": address, "hub_endpoint": fetch.hub.endpoint}
         # The hub's own CDN, at another address of this machine.

@@ -92,7 +92,7 @@ def test_a_refusing_peer_is_abandoned(seed: Seed, leech: Fetch) -> None:
     assert leech.progress()["bytes_peers"] == 0
 
 
-def test_an_offline_fetch_contacts_no_outside_server_and_names_missing_files(
+def test_an_offline_fetch_contacts_no_server_outside_the_fleet_and_names_missing_files(
     seed: Seed, leech: Fetch
 ) -> None:
     assert seed.fetch.run()[0] == 0

@@ -67,7 +67,7 @@ def test_a_request_goes_to_the_engine_of_its_model(address: Address) -> None:
     ]  # fmt: skip
 
 
-def test_a_connection_takes_one_request_after_another(address: Address) -> None:
+def test_a_connection_serves_one_request_after_another(address: Address) -> None:
     connection, headers = address.connect(), {"Authorization": "Bearer laptop"}
     for request in [_SMALL, _STREAM, {"model": "org/large"}, _STREAM]:
         connection.request("POST", CHAT, json.dumps(request), headers)

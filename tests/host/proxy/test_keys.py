@@ -313,7 +313,7 @@ def test_a_sleeping_services_503_names_the_running_service_and_retry_after(
     assert first.seen == []
 
 
-def test_a_client_without_a_key_does_not_learn_the_running_service(evening: RunningProxy) -> None:
+def test_a_client_without_a_key_gets_no_name_of_the_running_service(evening: RunningProxy) -> None:
     answer = evening.post(CHAT, key=None)
     assert (answer.status, b"coder" in answer.body) == (401, False)
 

@@ -135,9 +135,7 @@ def test_a_certificate_is_valid_only_for_its_host(proxy: RunningProxy, ca: Autho
             handshake(proxy, trusting(ca), name)
 
 
-def test_a_stolen_host_key_can_sign_no_certificate(
-    folder: Path, first: Backend, ca: Authority
-) -> None:
+def test_a_host_key_can_sign_no_certificate(folder: Path, first: Backend, ca: Authority) -> None:
     stolen = pem(ca)
     key = serialization.load_pem_private_key(stolen.encode(), None)
     signer = Authority(

@@ -123,9 +123,7 @@ def test_a_serving_follower_is_healthy(tmp_path: Path, active: None) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_health_names_the_ranks_that_a_rank_waits_for(
-    tmp_path: Path, active: None, number: int
-) -> None:
+def test_health_names_the_missing_ranks(tmp_path: Path, active: None, number: int) -> None:
     _state(tmp_path, number=number, step=WAITING, missing="rank 1 (spark-2) is not connected")
     result = ranks.health(tmp_path)
     assert result is not None

@@ -220,7 +220,7 @@ def test_every_phase_is_in_every_log(boot: BootPhases, tmp_path: Path, log: str)
     assert list(boot._began) == ["starting", *phases]
 
 
-def test_lines_of_the_previous_boot_do_not_count(boot: BootPhases, tmp_path: Path) -> None:
+def test_lines_of_the_previous_boot_are_ignored(boot: BootPhases, tmp_path: Path) -> None:
     engine = "sparkwright-a[9]: (EngineCore pid=1) INFO Initializing a V1 LLM engine"
     again = "systemd[1]: sparkwright-a.service: Scheduled restart job, restart counter is at 1."
     lines = [

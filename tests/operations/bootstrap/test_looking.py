@@ -65,7 +65,7 @@ def test_a_plan_needs_no_measured_speed() -> None:
     assert host.asked == []
 
 
-def test_preflight_accepts_a_host_with_curable_faults_and_judges_again() -> None:
+def test_preflight_accepts_a_host_with_curable_faults_and_repeats_its_checks() -> None:
     host, item = _host(BARE, "nvidia-container-toolkit", observe=probe(time=0.0, toolkit=ABSENT))
     looking.decided(host, item)  # type: ignore[arg-type]
     host.answers["observe"] = lambda _: probe(time=preflight.time.time(), toolkit=ABSENT)  # type: ignore[attr-defined]

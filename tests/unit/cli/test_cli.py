@@ -27,7 +27,7 @@ cases = Tables(__file__)
 pytestmark = pytest.mark.usefixtures("checkout")
 
 
-def test_check_finds_nothing_in_the_example() -> None:
+def test_check_has_no_finding_in_the_example() -> None:
     result = exits(0, "check", "inventory/lab.py")
     assert "3 hosts, 3 services: 0 errors, 0 warnings, 0 silenced" in result.output
 

@@ -61,9 +61,7 @@ def test_logs_hide_our_own_checks_and_report_an_empty_result(having: Having) -> 
 
 
 @pytest.mark.parametrize("action", ["start", "stop", "restart"])
-def test_each_command_asks_for_confirmation_and_uses_the_sites_inventory(
-    having: Having, action: str
-) -> None:
+def test_each_command_prompts_and_uses_the_sites_inventory(having: Having, action: str) -> None:
     asked = having({"spark-1": DONE})
     refused = run(action, input="n\n")
     assert (refused.exit_code, asked) == (1, [])

@@ -75,7 +75,7 @@ def test_the_file_of_a_family_without_hosts_is_accepted(site: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "plan", "check --json", "plan --json"])
-def test_a_known_mistake_in_the_plan_exits_with_2(command: str, site: Path) -> None:
+def test_a_mistake_in_the_plan_exits_with_2(command: str, site: Path) -> None:
     problems = f'{RECIPE}, "arguments": {{"max_num_seqs": 4000}}'
     (site / "inventory/lab.py").write_text(SPARK.replace(RECIPE, problems))
     done = run(command)

@@ -28,9 +28,7 @@ def test_an_invalid_rollout_is_refused(mistake: dict[str, object]) -> None:
     st.integers(0, 5),
     st.one_of(st.integers(1, 9), st.integers(1, 100).map(lambda share: f"{share}%")),
 )
-def test_every_host_is_in_exactly_one_batch(
-    hosts: list[int], canaries: int, batch: int | str
-) -> None:
+def test_every_host_is_in_one_batch(hosts: list[int], canaries: int, batch: int | str) -> None:
     names = [f"h{number}" for number in hosts]
     settings = RolloutSettings.model_validate({"canaries": canaries, "batch": batch})
     turns = batches(names, settings)

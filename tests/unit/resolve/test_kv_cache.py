@@ -40,9 +40,7 @@ def test_gemma_has_two_kinds_of_layers() -> None:
 
 
 @cases("config", "expected")
-def test_an_unknown_cache_layout_is_not_guessed(
-    config: Any, expected: list[dict[str, int]]
-) -> None:
+def test_an_unknown_layout_is_not_guessed(config: Any, expected: list[dict[str, int]]) -> None:
     assert kv_layers(config) == tuple(KvLayers(**layer) for layer in expected)
 
 

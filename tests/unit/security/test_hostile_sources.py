@@ -149,7 +149,7 @@ def test_the_depth_of_an_address_depends_on_its_network(ip: str, depth: int) -> 
 
 @cases("target")
 @pytest.mark.parametrize("header", ["Location", "WWW-Authenticate"])
-def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> None:
+def test_no_server_redirects_to_a_machines_credentials(header: str, target: str) -> None:
     """The server redirects to the target, or names it as a registry's token service."""
     status, text = (302, target) if header == "Location" else (401, f'Bearer realm="{target}"')
     with (

@@ -334,9 +334,7 @@ def test_no_remedy_names_a_missing_recipe(on: Distribution) -> None:
 
 
 @cases("module", "check", "present", "absent")
-def test_a_remedy_names_a_step_that_fixes_its_fault(
-    module: str, check: str, present: str, absent: str
-) -> None:
+def test_each_remedy_fixes_its_fault(module: str, check: str, present: str, absent: str) -> None:
     """Available memory counts the page cache already; CUDA's free memory on a GB10 does not."""
     texts = safe_load((ROOT / "sparkwright" / module).read_text())
     remedies = [texts[check], *texts[check].get("cases", {}).values()]

@@ -67,7 +67,7 @@ def failing(**image: Any) -> dict[str, DeepResult]:
     return {"qwen36": decode(DeepResult, {**service, "checks": checked})}
 
 
-def test_an_undocumented_failure_still_names_a_place_to_look() -> None:
+def test_an_undocumented_failure_has_a_remedy_that_names_the_journal() -> None:
     text = render(verdicts("spark-1", failing(cause=None), NOW))
     assert "reason:   the cause is unknown" in text
     assert "remedy:   journalctl -u sparkwright-qwen36" in text

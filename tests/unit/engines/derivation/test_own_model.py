@@ -100,7 +100,7 @@ def test_the_catalog_is_read_first_and_the_hub_gets_no_request() -> None:
     assert hub.chat(large).recipe.name == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
 
 
-def test_a_users_own_catalog_is_read_too(tmp_path: Path) -> None:
+def test_a_users_own_catalog_is_read(tmp_path: Path) -> None:
     for kind, entry in cases.data["own_catalog"].items():
         (tmp_path / f"{kind}.yaml").write_text(json.dumps(entry))  # JSON is YAML
     with hub.on_the_hub() as asked:
@@ -369,7 +369,7 @@ def test_an_unreachable_registry_is_an_error(here: Path) -> None:
     assert str(here / "none") in str(problem)
 
 
-def test_vllms_recipe_runs_no_code_and_does_not_open_the_host(registry: Path) -> None:
+def test_vllms_recipe_runs_no_code_and_reads_no_files(registry: Path) -> None:
     """An attacker who writes to the registry tries to make the engine load code or read files."""
     attacks: list[str] = cases.data["attacks"]
     option = "--enable-prefix-caching,"
