@@ -30,7 +30,6 @@ KEYS = st.one_of(
     ),
     texts,
 )
-_SERVICE = _DATA["SERVICE"]
 _SETTINGS: dict[str, Any] = _DATA["SETTINGS"]
 #: Lines that are invalid in a file of settings.
 _LINES = st.sampled_from(

@@ -78,7 +78,7 @@ def test_one_command_sets_up_a_bare_host_and_remove_undoes_it(fresh: Site) -> No
     for name in ("would install docker.io, docker-cli, docker-compose",
                   "would add the repository http://", "would restart Docker",
                   "would make spark a member of the group docker",
-                  "judged again when bootstrap is done"):  # fmt: skip
+                  "checked again after bootstrap"):  # fmt: skip
         assert name in dry.output
     assert _packages() == before
     inside(BARE.name, "test", "!", "-e", RECORD)
