@@ -44,7 +44,7 @@ def _follow(site: Site, folder: Path) -> subprocess.Popen[bytes]:
         )  # fmt: skip
 
 
-def test_a_stop_works_beside_a_dead_deploy_and_holds_until_the_next_start(served: Site) -> None:
+def test_a_stop_works_despite_a_dead_deploy_and_lasts_until_the_next_start(served: Site) -> None:
     held = json.dumps(json.dumps(LOCK))
     ssh(HOST, f"echo {held} | sudo tee /opt/sparkwright/state/lock.json >/dev/null")
     text = served.sparkwright("stop", *LIMIT, "--yes", "--why", "it is too loud")

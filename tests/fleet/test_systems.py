@@ -48,7 +48,7 @@ def systems(site: Site) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_every_recipe_deploys_and_answers(systems: Site, recipe: str) -> None:
+def test_every_recipe_is_deployed_and_answers(systems: Site, recipe: str) -> None:
     host, gpu = _host(recipe)
     systems.gpu(host, kind=gpu)
     text = (ROOT / "inventory/virtual.py").read_text()

@@ -247,7 +247,7 @@ def test_a_silent_proxy_returns_the_host_to_maintenance(host: Host) -> None:
     assert homes.maintenance() == mark
 
 
-def test_a_service_stopped_by_request_is_not_waited_for(host: Host) -> None:
+def test_the_end_of_maintenance_does_not_wait_for_a_stopped_service(host: Host) -> None:
     host.maintain(on=True)
     mark = Stopped("ann@laptop", 1.0, active=SINCE)
     files.write_record(host.root / "services/b" / homes.STOPPED, mark)

@@ -99,7 +99,7 @@ def test_a_fact_with_an_observed_value_is_not_queried() -> None:
     assert asked == [(Arch, {}), (Arch, {"_sudo": True})]
 
 
-def test_operations_have_pyinfras_order(
+def test_operations_run_in_pyinfras_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stock = (inspect.stack, inspect.getframeinfo)
@@ -196,7 +196,7 @@ def test_connections_use_our_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result == {"transport_factory": connections._tuned}
 
 
-def test_the_users_connection_settings_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_connection_settings_stay_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"banner_timeout": 9}
     result = _connected_with(monkeypatch, _ssh_state(ssh_paramiko_connect_kwargs=given))
     assert result == {"transport_factory": connections._tuned, "banner_timeout": 9}

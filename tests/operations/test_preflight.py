@@ -101,7 +101,7 @@ def _switching(*looks: Any, **changes: Any) -> FakeHost:
     return spark(observe=lambda _: left.pop(0))
 
 
-def test_an_earlier_switch_is_waited_for() -> None:
+def test_preflight_waits_for_an_earlier_switch() -> None:
     host = _switching(True, False)
     host.answers["jobs"] = {UNIT: JobStatus(False, False, {"id": "x", "step": "ended"})}
     _, on = _judged(host)
@@ -120,7 +120,7 @@ def test_a_dry_run_waits_for_no_switch() -> None:
     assert host.programs == ["observe"]
 
 
-def test_another_run_that_switches_is_not_waited_for() -> None:
+def test_preflight_does_not_wait_for_another_runs_switch() -> None:
     host = _switching(True, lock=as_json(ANN))
     _, on = _judged(host)
     assert not on

@@ -167,7 +167,7 @@ def test_a_bundle_is_not_offered_at_an_address_of_one_interface(tmp_path: Path) 
         _peers(run, first)
 
 
-def test_a_name_with_only_an_ipv6_address_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ipv4_is_preferred_to_ipv6_for_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     def resolved(name: str, *_: Any, **__: Any) -> list[Any]:
         result = {"both": ["fd00::1", "10.0.0.7"], "six": ["fe80::1", "fd00::1"]}[name]
         return [(0, 1, 6, "", (item, 0)) for item in result]

@@ -71,7 +71,7 @@ def test_rules_of_ufw_are_read_from_its_files(
     assert inspection.firewall() == Firewall("ufw", rules)
 
 
-def test_firewalld_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_of_firewalld_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = 'rule family="ipv4" source address="10.0.0.0/8" port port="8000" protocol="tcp" accept'
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/firewall-cmd")
@@ -234,7 +234,7 @@ def test_packages_are_removed_with_their_dependencies(apt: Apt, tmp_path: Path) 
     assert undo.main(None).left == ("no change by bootstrap is recorded here",)
 
 
-def test_earlier_packages_stay(apt: Apt) -> None:
+def test_packages_from_before_bootstrap_stay(apt: Apt) -> None:
     """A foreign orphan would be removed by --auto-remove, too."""
     undone(apt, "runc", brought={"docker.io": {"runc", "curl"}})
     assert apt.installed == {"bash", "curl", "runc"}
@@ -324,7 +324,7 @@ def _holding(folder: Path) -> subprocess.Popen[str]:
     return held
 
 
-def test_another_programs_installation_is_waited_for(
+def test_an_undo_waits_for_another_programs_installation(
     apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """unattended-upgrades at boot, or an interrupted run's apt-get, may hold the lock."""

@@ -122,7 +122,7 @@ def test_a_client_that_disconnects_stops_waiting(night: Waking) -> None:
     assert len(night.backend.seen) == 1  # no service generates for the client that left
 
 
-def test_a_running_deploy_is_reported_and_waited_for(night: Waking) -> None:
+def test_a_request_during_a_deploy_gets_503_and_a_later_request_succeeds(night: Waking) -> None:
     night.well, night.refusal = False, "its host is busy"
     night.go.set()
     answer = night.proxy.post(CHAT)

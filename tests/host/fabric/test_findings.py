@@ -120,7 +120,7 @@ def test_a_kernel_option_cures_withheld_contiguous_memory(look: Look) -> None:
     assert finding.remedy.startswith("boot with kho=off on the kernel's command line")
 
 
-def test_a_pair_in_different_ports_is_reported(look: Look) -> None:
+def test_a_pair_cabled_in_different_ports_is_reported(look: Look) -> None:
     result = CHECKS.findings(Fabric(look(pair(0, other=1)), "pair"))
     assert _facts(result) == [
         ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 1 of spark-2")
@@ -160,7 +160,7 @@ def test_a_missing_card_and_a_missing_cable_are_reported(look: Look) -> None:
     ]
 
 
-def test_two_libraries_and_two_images_are_reported(look: Look) -> None:
+def test_different_libraries_and_images_are_reported(look: Look) -> None:
     states = look(pair())
     states["spark-1"] = replace(states["spark-1"], nccl=(("/a/libnccl.so.2", "/b/libnccl.so.2"),))
     states = {host: replace(states[host], image=f"sha256:{host[-1] * 3}") for host in states}
@@ -171,7 +171,9 @@ def test_two_libraries_and_two_images_are_reported(look: Look) -> None:
     ]  # fmt: skip
 
 
-def test_no_connectx_means_no_rails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_without_connectx_has_no_rails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert fabric.main(FabricRequest(str(tmp_path))) == FabricState()
 

@@ -125,7 +125,7 @@ def test_a_cut_connection_leaves_only_whole_pages(fetch: Fetch) -> None:
     assert "set aside" not in fetch.complete(downloader="http")
 
 
-def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> None:
+def test_a_fetch_waits_for_a_slow_chunk(fetch: Fetch) -> None:
     """On a slow connection bytes arrive all the time, but hf_transfer reports only whole
     chunks.
     """

@@ -229,7 +229,7 @@ def test_large_bodies_are_forwarded_unchanged(address: Address) -> None:
     assert address.post(iter([b" " * (65 << 20)])).status == 413
 
 
-def test_one_key_does_not_disturb_another(address: Address) -> None:
+def test_one_key_does_not_disturb_another_key(address: Address) -> None:
     """Slow bodies, and 16 bodies of 64 MB that cost a parser much time and memory."""
     slow = [socket.create_connection(("127.0.0.1", address.port)) for _ in range(64)]
     for connection in slow:

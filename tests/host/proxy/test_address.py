@@ -225,7 +225,7 @@ def test_a_failed_address_loses_no_request_of_another_address(
             cut.post(CHAT, {"model": "small"})
 
 
-def test_reloads_of_a_replicas_proxy_lose_and_double_no_request(
+def test_reloads_of_a_replicas_proxy_lose_and_duplicate_no_request(
     address: RunningProxy, service: RunningProxy, first: Backend
 ) -> None:
     """A reload closes idle connections: a request that meets such an end would be lost."""

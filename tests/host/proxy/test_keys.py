@@ -246,7 +246,7 @@ def _pool(master: str, drain: float) -> Pool:
     return Pool("qwen36", "nobody listens", master, 0, drain)
 
 
-def test_a_master_that_keeps_the_connection_is_not_waited_for(folder: Path) -> None:
+def test_the_count_of_requests_does_not_wait_for_the_end_of_the_connection(folder: Path) -> None:
     master = Master(folder / "master.sock", [2])
     began = time.monotonic()
     assert place.busy(master.place, "qwen36", "self") == 2

@@ -140,7 +140,7 @@ def test_a_half_staged_release_is_not_run(cluster: Make) -> None:
     assert (item.followers[0].home / "current").readlink().name == OLD
 
 
-def test_a_missing_rail_address_is_waited_for(cluster: Make) -> None:
+def test_a_rank_waits_for_a_missing_rail_address(cluster: Make) -> None:
     """The rail's address appears with the cable."""
     item = cluster()
     path = item.head.home / "current/release.json"

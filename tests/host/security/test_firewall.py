@@ -267,7 +267,7 @@ def test_only_the_published_port_of_a_bridge_is_reached(
 
 
 @pytest.mark.parametrize("program", ["iptables-legacy", "iptables"])
-def test_a_held_lock_of_iptables_is_waited_for(
+def test_a_start_waits_for_a_held_lock_of_iptables(
     hosts: tuple[Namespace, Namespace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     program: str,
 ) -> None:  # fmt: skip

@@ -355,7 +355,7 @@ def test_a_crash_that_no_restart_fixes_gets_no_second_start(
         assert "a restart does not fix it: weights, graphs and KV cache need more" in reason
 
 
-def test_a_first_release_that_no_restart_fixes_is_not_waited_for(
+def test_a_switch_does_not_wait_for_a_first_release_that_no_restart_fixes(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real gate runs while systemd is about to start the unit again."""
