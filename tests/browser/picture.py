@@ -36,7 +36,7 @@ def example(hosts: int = 3) -> str:
 
 
 def dashboard(folder: Path) -> None:
-    """Draw the live page of invented hosts: one host switches, one fetches, one is off."""
+    """Draw the live page of invented hosts, with a switch, a download and a host that is off."""
     names = ["spark-1", "spark-2", "spark-3", "rtx-1", "spark-4", "spark-5"]
     memory = example_report.memory
     fleet = Fleet({name: expected("qwen36", memory=memory(name)) for name in names})

@@ -1,4 +1,4 @@
-"""Faults between the steps of a switch over two hosts: both end with one release that answers.
+"""Faults between the steps of a switch over two hosts: both hosts end with the same good release.
 
 The engine is the lab's fake for vLLM, which joins and loses ranks like the observed vLLM
 (lab/serving/fake_vllm/rank_link.py); test_cluster.py runs the real vLLM.

@@ -1,4 +1,4 @@
-"""Faults between the steps of a switch: a host always ends with one whole release that answers.
+"""Faults between the steps of a switch: a host always ends with one complete release that answers.
 
 At each step three hosts are held: then the controller is killed, spark-1 loses power, Docker is
 restarted on spark-2, and rtx-1 loses its connection and the switching process.

@@ -204,7 +204,7 @@ def held(request: Any) -> LockAnswer:
 
 
 def busy(request: Any) -> LockAnswer:
-    """The lock's answer: Ann has it, for three minutes."""
+    """The lock's answer: Ann has had the lock for three minutes."""
     return LockAnswer(False, ANN, 1000.0)
 
 

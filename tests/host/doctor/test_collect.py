@@ -1,4 +1,4 @@
-"""Data that the program collects on a host: it runs in a separate bare Python."""
+"""Data that the program, in a separate bare Python, collects on a host."""
 
 import json
 import subprocess

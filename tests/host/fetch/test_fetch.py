@@ -64,7 +64,7 @@ def test_hf_transfer_starts_at_the_first_byte(fetch: Fetch) -> None:
     ]
     assert len(starts) > 12 * MIB // chunk
     # A chunk that comes too early does no harm: hashing waits for the first missing chunk. With two
-    # threads the lag was 51 of 192 chunks, with one at most 7, and 14 beside three busy loops.
+    # threads the lag was 51 of 192 chunks; with one thread at most 7, and 14 beside 3 busy loops.
     arrived: set[int] = set()
     missing = lag = 0
     for asked, start in enumerate(starts, 1):

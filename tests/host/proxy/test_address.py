@@ -228,7 +228,7 @@ def test_a_failed_address_loses_no_request_of_another_address(
 def test_reloads_of_a_replicas_proxy_lose_and_duplicate_no_request(
     address: RunningProxy, service: RunningProxy, first: Backend
 ) -> None:
-    """A reload closes idle connections: a request that meets such an end would be lost."""
+    """A reload closes idle connections: a request on a closing connection would be lost."""
     with ThreadPoolExecutor(6) as pool:
         answers = [pool.submit(address.post, CHAT, {"model": "small"}) for _ in range(1500)]
         while not answers[-1].done():

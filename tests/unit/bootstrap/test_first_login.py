@@ -189,7 +189,7 @@ def test_only_this_hosts_own_prompt_gets_the_password(tmp_path: Path) -> None:
 
 @contextmanager
 def _behind(folder: Path, **jump: Any) -> Iterator[tuple[Login, Person, Box, Box]]:
-    """A box behind a jump host with another password; both have one name in ssh's prompts."""
+    """A box behind a jump host with another password; ssh's prompts show the same name for both."""
     person = Person()
     with box(folder / "jump", password=JUMPS, **jump) as first, box(folder) as server:
         config = (

@@ -23,7 +23,7 @@ OF_AEON = sorted(name for name, item in catalog().recipes.items() if item.image 
 #: Recipe A and its two other bodies.
 DFLASH_27B = ("qwen36-27b-dflash-fp8", "qwen36-27b-nvfp4-dflash-fp8", "qwen36-27b-xs-dflash-fp8")
 GEMMA = sorted(name for name in OF_AEON if name.startswith("gemma4"))
-#: Made for an sm_120 card in an arm64 machine: image-architecture reports it on every tag.
+#: Recipes for an sm_120 card in an arm64 machine: image-architecture reports them on every tag.
 ELSEWHERE = {name for name in OF_AEON if "rtx" in name}
 
 

@@ -91,7 +91,7 @@ def test_a_mistake_in_the_plan_exits_with_2(command: str, site: Path) -> None:
 def test_a_silent_host_is_an_error(
     monkeypatch: pytest.MonkeyPatch, here: Path, command: str, well: Any, missing: list[str]
 ) -> None:
-    """The state of a silent host is unknown."""
+    """The state of a host that does not answer is unknown."""
     answering(monkeypatch, lambda _: silent({"spark-1": well}, *missing))
     done = run(command, "inventory/lab.py")
     assert done.exit_code == int(bool(missing)), done.output
