@@ -138,7 +138,7 @@ def _of_whom(say: Callable[[str], None]) -> None:
 
 
 def keys() -> None:
-    """Make a key pair for the user and one for all hosts, once per fleet."""
+    """Make a key pair for the user and a key pair for all hosts, once per fleet."""
     if (SSH / "known_hosts").exists():
         return
     SSH.mkdir(mode=0o755, parents=True, exist_ok=True)

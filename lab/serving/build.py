@@ -4,7 +4,7 @@
 
 An image is three layers: Debian's Python and a shell, the fake with its tables, and the small files
 that name its vLLM. Its index has one entry per architecture, all with the same x86_64 files: the
-arm64 entry makes the index look like the real one's. An index of OCI's types has provenance for
+arm64 entry makes the index look like the real image's. An index of OCI's types has provenance for
 each entry, as docker buildx adds it by default.
 """
 

@@ -1,8 +1,8 @@
 """FAKE for the entry point of vllm-dflash: environment variables to a `vllm serve` command.
 
-Names and defaults are as on the image's card. Like the real program it trusts remote code, puts
-VLLM_API_KEY on the command line if it is set, prints the command line, and starts `vllm` by its
-name.
+Names and defaults are as on the image's card. Like the real program, the fake trusts remote code,
+puts VLLM_API_KEY on the command line if it is set, prints the command line, and starts `vllm` by
+its name.
 """
 
 import json

@@ -33,7 +33,7 @@ def human_readable_int_or_auto(text: str) -> int:
 
 
 def loads(text: str) -> Any:
-    """JSON; argparse reports anything else as `invalid loads value`."""
+    """JSON; argparse reports other text as `invalid loads value`."""
     return json.loads(text)
 
 
