@@ -1,4 +1,4 @@
-"""The table of runs on a real GPU in docs/lab.md, from the result files of lab/gpu."""
+"""Table of runs on a real GPU in docs/lab.md, from the result files of lab/gpu."""
 
 import json
 import statistics
@@ -10,16 +10,16 @@ from docs.generate.markdown import table
 
 RESULTS = Path(__file__).parents[2] / "lab/gpu/results"
 
-#: Steps that break a host, and their effects.
+#: Steps that break a host, and descriptions of the fault.
 _FAULTS = {
-    "container": "the container is killed 12 s after it first served, and lost its caches",
+    "container": "the container is killed 12 s after it first served, and loses its caches",
     "docker": "Docker is restarted",
     "power": "the host's power is cut under load",
 }
 
 
 def part() -> str:
-    """The machine of all runs, their days, and the table."""
+    """Text with the machine of all runs, their days, and a table of results."""
     runs = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.iterdir()}
     rows = [*_rows(runs)]
     (machine,) = {_where(runs[step]) for step, _ in rows}  # a second GPU needs a column
@@ -98,7 +98,7 @@ def _deployed(run: dict[str, Any]) -> str:
 
 
 def _sleep(run: dict[str, Any]) -> str:
-    shown = [f"awake the engine holds {run['awake']['gpu_mib']:,} MiB of the GPU"]
+    shown = [f"awake, the engine holds {run['awake']['gpu_mib']:,} MiB of the GPU"]
     for nap in {nap["level"]: nap for nap in run["naps"]}.values():  # the last round of each level
         held = f"{nap['asleep']['gpu_mib']:,} MiB after {nap['seconds to sleep']:.1f} s"
         answer = f"an answer {nap['seconds to an answer']:.1f} s after waking"
@@ -123,7 +123,7 @@ def _releases(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
 
 def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[str, str]]:
     text = (
-        f"a release is rolled over two hosts behind one address under 16 clients: "
+        f"a roll-out over two hosts behind one address, with 16 clients: "
         f"{replicas['served']:,} answers, {replicas['failed']} failed; the next run: "
         f"{replicas['again']['changes']} changes"
     )
@@ -142,9 +142,9 @@ def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[
     health = "seconds to health"
     text = (
         f"one model over two hosts by NCCL and a virtual network: deployed in "
-        f"{ranks['deploy']['seconds']} s; {rates}; answers again {ranks['follower'][health]} s "
-        f"after the follower's death, without its caches, {ranks['head'][health]} s after the "
-        "head's"
+        f"{ranks['deploy']['seconds']} s; {rates}; the model answers {ranks['follower'][health]} s "
+        f"after the follower's death (without its caches), {ranks['head'][health]} s after the "
+        "head's death"
     )
     yield "ranks", text
 
