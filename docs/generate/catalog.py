@@ -12,8 +12,8 @@ from sparkwright.catalog.reader import KINDS, documented
 _INTRODUCTION = """\
 sparkwright serves the catalog's recipes without files of yours: the cards' recipes,
 recipes for several Sparks, and other publishers' recipes for newer models.
-AEON's images are for arm64, so only DGX Sparks run them; RTX 50 boxes, H100 and H200 run stock
-vLLM with vLLM's own recipes.
+Only DGX Sparks run AEON's arm64 images; RTX 50 boxes, H100 and H200 run stock vLLM with vLLM's own
+recipes.
 
     sparkwright advise agents                     # recipes for a workload
     sparkwright catalog show aeon-vllm-ultimate   # a whole entry
@@ -63,8 +63,8 @@ changes only its own keys: mappings are merged key by key, other values are repl
     extends: true
     arguments: {max_num_seqs: 16}
 
-These commands write a first entry, with a comment on every key, from another recipe or from a
-repository's files:
+These commands write an entry, with a comment on every key, from another recipe or a repository's
+files:
 
     sparkwright catalog new recipe my-recipe --from gemma4-26b-a4b-dflash-agentic
     sparkwright catalog new recipe my-recipe --model organisation/name
