@@ -1,7 +1,6 @@
 """`yaml.safe_load` by libyaml, ten times as fast as the scanner in Python: tests read thousands of
 files."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -10,8 +9,3 @@ import yaml
 def safe_load(text: str | bytes) -> Any:
     """The only document of a text."""
     return yaml.load(text, yaml.CSafeLoader)
-
-
-def safe_load_all(text: str | bytes) -> Iterator[Any]:
-    """The documents of a text."""
-    return yaml.load_all(text, yaml.CSafeLoader)

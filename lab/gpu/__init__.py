@@ -22,6 +22,6 @@ Three parts are fake: NVIDIA's container toolkit (`fakes/`), which no configured
 the weights, which have a real shape and format but generate one sentence; the image, which has the
 layout of `vllm/vllm-openai` and other bytes.
 
-Known limit: Docker in the hosts has no control group for `pids_limit`. The unit that limits a host
-to its own GPU has not run: only its commands were run, by hand on two H200.
+Known limit: Docker in the hosts has no control group for `pids_limit`. Four hosts on a machine with
+four H200 kept to their own GPU (2026-11-28), each with a lane of its own steps (`start.sh lane`).
 """

@@ -83,7 +83,9 @@ def deploy(name: str, services: dict[str, Any] | None = None, **settings: Any) -
     hosts = record.get("hosts", [])
     return {"code": code, "seconds": seconds, "executions": sum(row["executions"] for row in hosts),
             "changes": sum(len(row["changes"]) for row in hosts),
-            "refused": [row["host"] for row in hosts if row["refused"]]}  # fmt: skip
+            "outcomes": [item["outcome"] for row in hosts for item in row["services"]],
+            "refused": {row["host"]: row["refused"] for row in hosts
+                        if row["refused"]}}  # fmt: skip
 
 
 def base() -> None:

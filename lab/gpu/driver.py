@@ -61,6 +61,11 @@ def install(root: Path, driver: Path = DRIVER) -> dict[str, Any]:
     settings = root / "etc/systemd/system.conf.d/lab-gpu.conf"
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(f"[Manager]\nDefaultEnvironment={' '.join(variables)}\n")
+    if root.parent.is_mount():  # a unit's files in memory count as the unit's memory
+        for kind in ("pull", "fetch"):
+            limit = root / f"etc/systemd/system/sparkwright-{kind}-.service.d/lab.conf"
+            limit.parent.mkdir(parents=True, exist_ok=True)
+            limit.write_text("[Service]\nMemoryMax=infinity\n")
     unit = root / "etc/systemd/system/lab-gpu-nodes.service"
     unit.write_text(_OWN_NODES)
     wants = root / "etc/systemd/system/sysinit.target.wants"

@@ -133,7 +133,7 @@ def exclusive() -> dict[str, Any]:
     }  # fmt: skip
     result: dict[str, Any] = {"deploy": deploy("exclusive", pair)}
     for turn, name in enumerate(("coder", SERVICE, "coder", SERVICE)):
-        code, output, seconds = control("sparkwright", "activate", INVENTORY, name)
+        code, output, seconds = control("sparkwright", "activate", INVENTORY, name, "--yes")
         text(f"activate-{turn}.txt", output)
         result[f"{turn} {name}"] = {"code": code, "seconds": seconds, "held_mib": ssh(HELD).strip()}
     return result

@@ -5,6 +5,7 @@ removed only from the virtual host.
 """
 
 import time
+from pathlib import Path
 from typing import Any
 
 from lab import base, machines
@@ -72,7 +73,7 @@ def reload() -> dict[str, Any]:
 
 def devices() -> dict[str, Any]:
     """The host loses the GPU's device nodes, restarts the service, and gets them back."""
-    nodes = "nvidia0 nvidiactl nvidia-uvm nvidia-uvm-tools"
+    nodes = " ".join(Path(node).name for node in HOST.devices)
     keep = f"cd /dev && stat -c '%n %Hr %Lr' {nodes}".replace("'", '"')
     listed = [line.split() for line in ssh(keep).splitlines()]
     text("devices.txt", f"{listed}\n{ssh('systemctl is-active lab-gpu-nodes; ls /dev/nvidia*')}")

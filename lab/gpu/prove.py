@@ -42,6 +42,7 @@ from typing import Any
 
 from lab.gpu import controls, models, outages, releases
 from lab.gpu.controls import (
+    FIRST,
     HOME,
     INVENTORY,
     PORT,
@@ -133,7 +134,9 @@ def proxy() -> dict[str, Any]:
 
 def port() -> dict[str, Any]:
     """Streams without the proxy: at the container's own address, and through Docker's port."""
-    deployed = controls.deploy("port", {SERVICE: service(proxy=False)})
+    silenced = {"open-routes": "a virtual host, to be measured from outside"}
+    open_port = service(proxy=False, bind="0.0.0.0", silenced=silenced)
+    deployed = controls.deploy("port", {SERVICE: open_port})
     address = ssh(f'docker inspect {UNIT} | grep -oE "[0-9.]{{7,}}" | grep ^172 | tail -n 1')
     text("port.txt", ssh(f"docker inspect {UNIT}; ss -ltn; cat {HOME}/current/compose.yaml"))
     ways = {"container": f"{address.strip()}:{PORT}", "port": f"{controls.HOST.address}:{PORT}"}
@@ -174,6 +177,7 @@ _BY_THEMSELVES = {
 def main(names: list[str]) -> int:
     """Carry out the steps, in the given order."""
     RESULTS.mkdir(parents=True, exist_ok=True)
+    way = "run" if FIRST == 1 else f"lane {FIRST}"
     for name in names or list(STEPS):
         started = time.monotonic()
         try:
@@ -185,7 +189,7 @@ def main(names: list[str]) -> int:
         gpu, _, driver, *_ = ssh(SMI["identity"]).strip().split(", ")
         head = {
             "step": name,
-            "command": f"lab/gpu/start.sh run python -m lab.gpu.prove {name}",
+            "command": f"lab/gpu/start.sh {way} python -m lab.gpu.prove {name}",
             "date": dt.datetime.now(dt.UTC).date().isoformat(),
             "gpu": gpu,
             "driver": driver,

@@ -85,7 +85,7 @@ def replicas() -> dict[str, Any]:
     result: dict[str, Any] = {"first": deploy("replicas-first", **balanced)}
     # Both paths lead to both engines, which share the time of one GPU.
     proxies = f"127.0.0.1:{PORT},{SECOND.address}:{PORT}"
-    ways = {"proxy": proxies, "address": f"127.0.0.1:{BALANCER}"}
+    ways = {"proxies": proxies, "address": f"127.0.0.1:{BALANCER}"}
     result["streams"] = in_turns(ways, AT_THE_ADDRESS)
     key = Path(".sparkwright/api_key").read_text().strip()
     changed = {SERVICE: service(arguments={"max_num_seqs": 128})}

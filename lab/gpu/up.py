@@ -28,7 +28,7 @@ def up(hosts: int) -> None:
     # is too slow for four hosts that fetch at once. Preflight requires room for two copies of the
     # image and for the weights, and refused a host of 40 GB.
     for host in wanted[gpus if gpus < MANY else 0 :]:
-        host.home.mkdir(exist_ok=True)
+        host.home.mkdir(parents=True, exist_ok=True)
         if not host.home.is_mount():
             options = ["-t", "tmpfs", "-o", "size=90g,mode=755", "tmpfs", str(host.home)]
             subprocess.run(["mount", *options], check=True)

@@ -1,4 +1,4 @@
-"""The command line of sparkwright, beside pyinfra's."""
+"""The command line of sparkwright, which supplements pyinfra's."""
 
 import gc
 import os
@@ -18,8 +18,8 @@ from sparkwright.findings.user_error import UserError, suggest
 
 __all__ = ["main"]
 
-# Pydantic needs no plugins here, and a search for plugins reads the metadata of every installed
-# distribution.
+# sparkwright uses no Pydantic plugins, and a search for plugins reads the metadata of every
+# installed distribution.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 #: Other tools' command names -> this tool's command, where another command has a more similar name.
@@ -27,7 +27,7 @@ _MEANT = {"destroy": "remove", "delete": "remove", "uninstall": "remove", "down"
 
 
 def sections() -> dict[str, dict[str, str]]:
-    """Every command with its line of help, by section: the core's commands, then the extras'
+    """Return every command with its help line, by section: the core's commands, then the extras'
     commands.
     """
     shown: dict[str, dict[str, str]] = {}
@@ -41,18 +41,18 @@ class _Lazy(click.Group):
     """Loads a command's module on use, so that `check` does not wait for other modules."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every command, sorted."""
+        """Return the names of all commands, sorted."""
         return sorted(name for name, command in all_commands().items() if command.section)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command from the module of its name."""
+        """Load a command from its module."""
         command = all_commands().get(cmd_name)
         return command.load() if command and command.section else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The message for a misspelt command names the nearest command."""
+        """Resolve a command; the message for a misspelt command names the nearest command."""
         commands = self.list_commands(ctx)
         completing = ctx.resilient_parsing
         if args[0] not in commands and not args[0].startswith("-") and not completing:
@@ -61,11 +61,11 @@ class _Lazy(click.Group):
         asks = args[0] in commands and all_commands()[args[0]].asks_hosts
         if asks and not completing and not {"-h", "--help"} & set(args):
             gc.disable()  # until the plan is made (run/site.py): saves 0.1 s
-            import_module("sparkwright.run")  # patches for gevent, before a command loads ssl
+            import_module("sparkwright.run")  # applies gevent's patches before a command loads ssl
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Commands in the order in which a user meets them."""
+        """Write the commands by section, in the order in which a user needs them."""
         for title, commands in sections().items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
@@ -88,7 +88,7 @@ class _Lazy(click.Group):
             sys.exit(141 if gone else MISTAKEN)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """A user's mistake ends with a message and exit code 2, never with a traceback."""
+        """End with a message and exit code 2 after a user's mistake, never with a traceback."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -97,7 +97,7 @@ class _Lazy(click.Group):
         except BrokenPipeError:
             sys.exit(141)
         except KeyboardInterrupt:
-            # A shell reports a program that SIGINT ended with the same code.
+            # Shells report the same exit code for a program that SIGINT ended.
             echo("\nstopped", err=True)
             sys.exit(130)
 
@@ -113,12 +113,12 @@ def main(ctx: click.Context) -> None:
     """Set up boxes as model servers, and operate them.
 
     `sparkwright up me@my-spark.local` is the first command: it sets up a box until the box answers.
-    `sparkwright deploy` makes the hosts as planned, as pyinfra INVENTORY deploy.py does.
+    `sparkwright deploy` brings the hosts into the planned state, like pyinfra INVENTORY deploy.py.
 
-    Commands take names of hosts: HOST, a GROUP, a pattern such as 'spark-*'; and of services:
-    HOST/SERVICE, or SERVICE on every host that has it. Without a name, commands take every host. A
-    name that ends in .py is the inventory; without such a name the inventory is
-    SPARKWRIGHT_INVENTORY, or the site's own.
+    Commands accept names of hosts (HOST, a GROUP, a pattern such as 'spark-*') and of services
+    (HOST/SERVICE, or SERVICE on every host with this service). Without a name, a command applies to
+    every host. An argument that ends in .py is the inventory; the default is SPARKWRIGHT_INVENTORY,
+    or the site's inventory.
 
     Run commands in the site's folder, which `up` or `init` makes. Shell completion: `eval
     "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit

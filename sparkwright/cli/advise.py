@@ -20,7 +20,7 @@ _UNITS = {
 
 
 def _figures(choice: Choice, catalog: Catalog) -> Iterator[str]:
-    """The range of each published table, with its engine, its settings and its source."""
+    """Yield the range of each published table, with its engine, settings and source."""
     for item in (catalog.measurements[name] for name in choice.measurements):
         values = [getattr(row, choice.figure) for row in item.rows]
         ends = [end for value in values if value
@@ -38,7 +38,7 @@ def _figures(choice: Choice, catalog: Catalog) -> Iterator[str]:
 
 
 def _additions(recipe: entries.Recipe) -> str:
-    """Parts of a recipe apart from its image and its weights, as text; often empty."""
+    """Describe a recipe's parts other than its image and weights; often an empty text."""
     offload, steps = recipe.kv_offload, len(recipe.patches)
     parts = (
         *(f"file {file.at}" for file in recipe.files),
@@ -57,9 +57,8 @@ def _additions(recipe: entries.Recipe) -> str:
 def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
     """Name recipes for a WORKLOAD.
 
-    Each recommendation has a reason with the card as source, or is marked as this project's
-    reading, and has the whole range of the card's figures with engine and settings. The order is
-    this project's.
+    Each recommendation has a reason, with the card as source or marked as this project's reading,
+    and the full range of the card's figures with engine and settings. The project chose the order.
     """
     catalog = load_catalog(places.catalogs())
     choices = [

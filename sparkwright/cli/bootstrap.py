@@ -35,7 +35,7 @@ def command(
     sparkwright bootstrap my-spark --password --step sudoers --step docker
 
     A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this command
-    is for a first time with a password. Finished steps are not repeated.
+    is for a first run that needs sudo's password. Finished steps are not repeated.
     """
     named = any(host.data.get("bootstrap") for host in hosts.read())
     overrides = hosts.overrides
@@ -61,5 +61,5 @@ def bootstrapped(*_: object) -> None:
 
 
 def _asks() -> bool:
-    """Whether a user can be asked."""
+    """Return whether a terminal is available for a prompt."""
     return sys.stdin.isatty()

@@ -1,6 +1,7 @@
 """``sparkwright bundle``: all contents of a lock in one directory, for sites without internet.
 
-The fetch program of the hosts runs on the controller too."""
+The controller runs the same fetch program as the hosts.
+"""
 
 import os
 import shutil
@@ -43,9 +44,9 @@ def command(
 ) -> None:
     """Fetch everything that the locked plan needs into DIRECTORY.
 
-    Carry the directory and this project to the other site, and deploy there with
-    --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and need no
-    internet. Run the command again to continue after an interruption, or to update the directory.
+    Carry the directory and this project to the other site, and deploy there with --data
+    'bundle="DIRECTORY"': hosts then fetch everything from the controller and need no internet
+    access. Run the command again to continue after an interruption, or to update the directory.
     """
     planned = load(hosts).or_raise()
     plans = [host.plan for host in planned.values()]
@@ -74,7 +75,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Bundle:
-    """Content that the hosts' plans need, by the lock, for these architectures."""
+    """Contents that the hosts' plans need according to the lock, for these architectures."""
 
     plans: list[HostPlan]
     resolution: Resolution
@@ -83,18 +84,18 @@ class _Bundle:
 
     @property
     def services(self) -> Iterator[tuple[HostSettings, ServicePlan, registry.ResolvedImage]]:
-        """Every service of every host, with the host's settings and the service's image."""
+        """Yield every service of every host, with the host's settings and the service's image."""
         for plan in self.plans:
             for service in plan.services:
                 yield plan.settings, service, self.resolution.image(service.image)
 
     def platforms(self, image: registry.ResolvedImage) -> dict[str, registry.PlatformImage]:
-        """The requested platforms of an image, by architecture."""
+        """Return the requested platforms of an image, by architecture."""
         wanted = _MACHINES.keys() & self.architectures
         return {name: image.platforms[name] for name in image.platforms if name in wanted}
 
     def requests(self) -> Iterator[tuple[str, FetchRequest, str | None]]:
-        """Fetches to make, each once: a name, a request without state_dir, and its secret."""
+        """Yield every fetch once: its name, its request without state_dir, and its secret."""
         done: set[object] = set()
         folder = self.directory.resolve()
         for settings, service, image in self.services:
@@ -157,7 +158,7 @@ def _fetch(name: str, request: FetchRequest, secret: str | None, *, quiet: bool)
 
 
 def _contexts(bundle: _Bundle) -> None:
-    """The files that images are built from."""
+    """Fetch the build contexts of images that are built."""
     for _, service, image in bundle.services:
         if (build := service.image.build) and image.commit:
             source = build.context, image.commit, build.directory
@@ -166,7 +167,7 @@ def _contexts(bundle: _Bundle) -> None:
 
 
 def _runtimes(bundle: _Bundle) -> None:
-    """The fetch program's libraries, for every kind of host that the images support."""
+    """Build the fetch program's libraries for every architecture that the images support."""
     folder = bundle.directory / "runtime"
     for name in sorted({name for *_, image in bundle.services for name in bundle.platforms(image)}):
         try:

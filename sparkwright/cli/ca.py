@@ -15,9 +15,9 @@ from sparkwright.config.tls import CA
 def command(as_json: bool) -> None:
     """Print the certificate of the site's own CA, for clients to import.
 
-    With `tls = "own"` the first deploy makes the CA. Its fingerprint goes to standard error:
-    compare it if the certificate came over a network. The CA's private key is never printed. No
-    host is contacted.
+    With `tls = "own"`, the first deploy makes the CA. The fingerprint goes to standard error:
+    compare it after you have copied the certificate over a network. The CA's private key is never
+    printed. No host is contacted.
     """
     try:
         pem = CA.read_text(encoding="utf-8")

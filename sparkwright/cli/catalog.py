@@ -1,6 +1,4 @@
-"""``sparkwright catalog``: entries with their sources; a user's own entries, and schemas for
-editors.
-"""
+"""``sparkwright catalog``: entries with their sources, new entries, and schemas for editors."""
 
 import json
 from collections.abc import Mapping
@@ -32,7 +30,7 @@ def command() -> None:
 @options.catalog_directories
 @options.json_option
 def list_entries(directories: tuple[Path, ...], as_json: bool) -> None:
-    """List entries, a line each."""
+    """List entries, one per line."""
     tables = _tables(load_catalog(places.catalogs(directories)))
     if as_json:
         options.print_json({name: sorted(row[0] for row in rows) for name, rows in tables.items()})
@@ -44,7 +42,7 @@ def list_entries(directories: tuple[Path, ...], as_json: bool) -> None:
 
 
 def _tables(catalog: Catalog) -> dict[str, list[tuple[str, str, str]]]:
-    """Name, state and text of every entry."""
+    """Return name, state and text of every entry, by kind."""
     return {
         "recipes": [(r.name, r.status, r.title) for r in catalog.recipes.values()],
         "models": [
@@ -70,7 +68,7 @@ def _tables(catalog: Catalog) -> dict[str, list[tuple[str, str, str]]]:
 @options.catalog_directories
 @options.json_option
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
-    """Show a whole entry, with its file."""
+    """Show a whole entry and its file."""
     catalog = load_catalog(places.catalogs(directories))
     entries = {key: (kind, entry) for kind, key, entry in catalog.every()}
     if name not in entries:
@@ -117,9 +115,9 @@ def new(
     --recipe NAME`.
     """
     if base and model:
-        raise click.UsageError("--from or --model, not both")
+        raise click.UsageError("use --from or --model, not both")
     if model and kind == "image":
-        raise click.UsageError("--model is for a recipe or a model")
+        raise click.UsageError("--model needs the KIND recipe or model")
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:
@@ -138,7 +136,7 @@ def new(
 
 
 def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
-    """The keys of an entry that extends another entry: only a recipe's title is required."""
+    """Return the keys of an entry that extends another entry; only a recipe needs a title."""
     own = [directory] if directory.is_dir() else []
     entries = load_catalog(places.catalogs(own)).of_kind(kind)
     if base not in entries:
@@ -151,7 +149,7 @@ def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
 
 
 def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) -> dict[str, str]:
-    """A recipe and its model, or the model alone."""
+    """Draft a recipe and its model, or the model alone."""
     more = [str(directory)] if directory.is_dir() else []
     # A named revision excludes the catalog's own recipes.
     service = {"model": repository, "revision": "main"}
@@ -173,7 +171,7 @@ def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) 
 
 
 def _write(directory: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
-    """Write the files, and the schemas that they name; existing files are not overwritten."""
+    """Write the files and the schemas that the files name; existing entries are not overwritten."""
     files = {directory / f"{kind}s" / f"{name}.yaml": text for kind, text in texts.items()}
     there = [path for path in files if path.exists() or path.is_symlink()]
     Problems(MESSAGES.mistake("entry-exists", str(path)) for path in there).stop()

@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Find every known mistake in an inventory, or in one recipe.
 
-    Exit code 2 if a mistake would stop a run, as in every command.
+    The exit code is 2 if a mistake would stop a run, as in every command.
     """
     if explain is not None:
         explanation.explain(explain, as_json=as_json)
@@ -59,8 +59,8 @@ def command(
 
 
 def _needed(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Sources of a recipe's secrets, and a cluster for a recipe that is spread over several hosts;
-    the catalog's mistakes are reported later.
+    """Return sources for a recipe's secrets, and a cluster for a recipe that runs on several hosts.
+    Mistakes in the catalog are reported later.
     """
     with suppress(user_error.UserError, KeyError):
         recipes_of_site = load_catalog(places.catalogs(tuple(data["catalog_directories"]))).recipes
@@ -76,7 +76,7 @@ def _needed(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_catalogs() -> list[str]:
-    """Catalogs that the site's inventory adds to the shipped catalog; empty without a site."""
+    """Return the catalogs that the site's inventory adds to the shipped catalog."""
     try:
         hosts = read_inventory(site_inventory())
     except user_error.UserError:

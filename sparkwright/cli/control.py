@@ -1,5 +1,6 @@
 """``sparkwright start``, ``stop``, ``restart``, ``activate``, ``maintenance``, ``rollback`` and
-``remove``: services and hosts, controlled by request."""
+``remove``: change the state of services and hosts.
+"""
 
 import sys
 from collections.abc import Callable
@@ -32,7 +33,7 @@ _why = options.option("control --why")
 
 
 def _services(command: _Command) -> _Command:
-    """Arguments of `_control`: hosts, services and output."""
+    """Add the arguments of `_control`: hosts, services and output."""
     return services_argument(options.yes_option(options.json_option(command)))
 
 
@@ -40,7 +41,7 @@ def _services(command: _Command) -> _Command:
 @_services
 @_wait
 def start(**more: Any) -> None:
-    """Start services in the state of the last deploy, now and at every boot.
+    """Start services as they were last deployed, now and at every boot.
 
     Exit code 0 only when every host answered and every started service gives real answers.
     """
@@ -56,9 +57,9 @@ def stop(**more: Any) -> None:
     """Take services out of the pool, drain and stop them.
 
     As with `systemctl stop`, services stay stopped until the next start, a boot or a restart of
-    Docker. A deploy starts them again, and names the user who stopped them. The command does not
-    wait for the host's lock, which a killed deploy may still hold. Exit code 0 only when every host
-    answered and every service stopped.
+    Docker. A deploy also starts the services again, and names the user who stopped them. The
+    command does not wait for the host's lock, which a killed deploy may still hold. Exit code 0
+    only when every host answered and every service stopped.
     """
     _control("stop", **more)
 
@@ -70,9 +71,10 @@ def stop(**more: Any) -> None:
 def restart(**more: Any) -> None:
     """Drain services, restart them, and put them back into the pool once they answer.
 
-    Restart host by host, so that other replicas serve meanwhile; if a host does not come back, no
-    further host is touched. With --now all services restart at once, and requests are cut off. Exit
-    code 0 only when every host answered and every service gives real answers.
+    Services restart host by host, so that other replicas serve meanwhile; if a host fails to come
+    back, the command stops before the next host. With --now, all services restart at once, and
+    running requests are cut off. Exit code 0 only when every host answered and every service gives
+    real answers.
     """
     _control("restart", **more)
 
@@ -102,11 +104,11 @@ def _controlled(host: str, answer: ControlAnswer) -> None:
 def activate(hosts: Hosts, why: str, dry: bool, yes: bool, as_json: bool) -> None:
     """Run SERVICE in place of the running service of its `exclusive` group.
 
-    Running requests get drain_seconds, then SERVICE starts and must give real answers; otherwise
-    the previous service runs again, and no further host is switched. Boots and deploys keep the
-    last activation. Exit code 0 only when SERVICE runs on every host that has it.
+    Running requests have drain_seconds to finish. Then SERVICE starts and must give real answers;
+    otherwise the previous service starts again, and no further host is switched. Boots and deploys
+    keep the last activation. Exit code 0 only when SERVICE runs on every host that has it.
     """
-    # If a whole host is named beside HOST/SERVICE, the host would get the service, too.
+    # A whole host named beside HOST/SERVICE would also switch to the service.
     whole = any(hosts.services_of(host) is None for host in hosts.limit)
     if whole or len(hosts.named_services) != 1:
         raise click.UsageError("name one SERVICE or HOST/SERVICE")
@@ -130,7 +132,7 @@ def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) ->
         return
     was = visible(answer.was or "none", 80)
     if answer.was == service:
-        echo(f"{host}: {service} runs already")
+        echo(f"{host}: {service} already runs")
     elif dry:
         echo(f"{host}: would stop {was} and start {service}")
     else:
@@ -145,9 +147,9 @@ def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) ->
 def maintenance(hosts: Hosts, switch: str, why: str, as_json: bool) -> None:
     """Take a HOST out of every pool, drain it, and exclude it from deploys; or put it back.
 
-    Its services keep running but can only be reached from the host. The host stores the mode, its
+    The services keep running but can only be reached from the host. The host stores the mode, its
     author, time and reason, also across boots. `off` puts the host back once every service answers;
-    otherwise the exit code is 1.
+    if a service does not answer, the exit code is 1.
     """
     host = selection.only_host(hosts)
     from sparkwright.run import changes
@@ -182,7 +184,7 @@ def _end(
     show: Callable[[str, Any], None],
     document: dict[str, Any] | None,
 ) -> NoReturn:
-    """Print every answer, or a document, and exit with 0 only if every host did its task."""
+    """Print every answer or the document, and exit with 0 only if every host succeeded."""
     each = answers.answers
     if document:
         options.print_json(document)
@@ -193,7 +195,7 @@ def _end(
     named = (answer.service_names for answer in each.values())
     unknown = misspelt(services, named) if services else []
     failed = any(answer.faults for answer in each.values())
-    # If a host has some of the services, the command changed something.
+    # If hosts have at least one of the services, the command has changed these hosts.
     finish(answers, failed=failed or bool(unknown), unknown=0 < len(services) == len(unknown))
 
 
@@ -207,11 +209,12 @@ def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) 
     """Switch to the previous release or to RELEASE, canaries first; switch back if the release
     fails.
 
-    The plan is unchanged: a deploy switches forward again unless the tag is set back, too.
+    The plan does not change: the next deploy returns to the newer release unless you set the tag
+    back, too.
     """
     from sparkwright.run import rollout
 
-    target = to or "the release before"
+    target = to or "the previous release"
     options.confirm(f"Switch {hosts.subject(link='of')} back to {target}?", yes=yes or dry)
     change = partial(rollout.rollback, to=to, chosen=hosts.services_of)
     sys.exit(hosts.show(change, as_json=as_json, planless=True, dry=dry, switches=True))
@@ -226,12 +229,12 @@ def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) 
 def remove(hosts: Hosts, yes: bool, as_json: bool, bootstrap: bool | None, weights: bool) -> None:
     """Stop and remove services, units, releases and images; weights on request.
 
-    For named hosts, bootstrap's changes are undone, too; --no-bootstrap keeps Docker and sudo for a
-    later deploy. Containers that were taken over from an installation by hand are started again.
-    Exit code 0 only when every host answered.
+    For named hosts, the changes of `bootstrap` are undone, too; --no-bootstrap keeps Docker and
+    sudo for a later deploy. Containers that a deploy took over from a manual installation are
+    started again. Exit code 0 only when every host answered.
     """
     if hosts.named_services and bootstrap:
-        raise click.UsageError("--bootstrap goes with everything, not with a service")
+        raise click.UsageError("--bootstrap needs whole hosts: name no service")
     if bootstrap is None:
         bootstrap = bool(hosts.limit) and not hosts.named_services
     steps = " and of its bootstrap" if bootstrap else ""
@@ -250,8 +253,8 @@ def remove(hosts: Hosts, yes: bool, as_json: bool, bootstrap: bool | None, weigh
         for line in answer.left:
             echo(f"{name}: left {visible(line)}")
         if not hosts.named_services:
-            echo(f"{name}: the next deploy uses this host again, unless {hosts.inventory} lacks it")
+            echo(f"{name}: the next deploy uses this host again: remove it from {hosts.inventory}")
     if result.failures:
         lost = ", ".join(result.failures)
-        echo(f"{lost}: nothing was removed; run the command again when they answer", err=True)
+        echo(f"{lost}: nothing was removed; run the command again when the hosts answer", err=True)
     finish(result)

@@ -1,4 +1,4 @@
-"""``sparkwright deploy``: a deploy by pyinfra, with all options of pyinfra."""
+"""``sparkwright deploy``: run deploy.py with pyinfra and all its options."""
 
 from itertools import takewhile
 from pathlib import Path
@@ -10,7 +10,7 @@ from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.cli.lib.selection import Selection, selection
 
 _DEPLOY = "deploy.py"
-#: pyinfra takes options anywhere, also options of later versions.
+#: pyinfra accepts options anywhere, and a later version may have further options.
 _ANYTHING = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
 
@@ -21,15 +21,15 @@ _ANYTHING = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help
 def command(arguments: tuple[str, ...]) -> None:
     """Deploy the plan: the same as `pyinfra INVENTORY deploy.py`, with its options.
 
-    Hosts and groups come before the first option; --limit names them anywhere. Common options:
-    --dry and --diff (change nothing), --data KEY=VALUE, --yes (do not ask), --user, --key,
+    Hosts and groups must precede the first option; --limit may stand anywhere. Common options:
+    --dry and --diff (change nothing), --data KEY=VALUE, --yes (no confirmation), --user, --key,
     --same-sudo-password, -v (show pyinfra's own lines). pyinfra's help lists the rest. Exit code 0
     when every host is as planned.
     """
     without_secrets(arguments)
     if not Path(_DEPLOY).is_file():
         raise MESSAGES.refusal("no-deploy", _DEPLOY)
-    # Only pyinfra knows which words are values of options: names come before them.
+    # Only pyinfra can tell an option's value from a name, so names must precede options.
     names = tuple(takewhile(lambda word: not word.startswith("-"), arguments))
     options = list(arguments[len(names) :])
     inventory = [word for word in options if word.endswith(".py") and "=" not in word]

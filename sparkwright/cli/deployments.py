@@ -23,7 +23,7 @@ _INTERVAL = 5.0
 
 
 def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deployment]:
-    """Ask the hosts; history and the watch's findings are kept for the fleet's page.
+    """Query the hosts; their history and the watch's findings are saved for the fleet's page.
 
     Args:
         planless: same as for ``Hosts.ask``.
@@ -54,7 +54,7 @@ def status(hosts: Hosts, as_json: bool, watch: bool) -> None:
     findings.
 
     Exit code 0 only when every host answered, every service runs as planned and is healthy, and the
-    watch reports no error. --watch asks each host again every five seconds, until Ctrl-C.
+    watch reports no error. --watch queries each host every five seconds, until Ctrl-C.
     """
     if watch:
         _watch(hosts, as_json=as_json)
@@ -72,7 +72,7 @@ def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
     from sparkwright.run.questions import deployment, follow
 
     if as_json or not sys.stdout.isatty():
-        raise click.UsageError("--watch draws on a terminal: leave out --json and redirections")
+        raise click.UsageError("--watch needs a terminal: leave out --json and redirections")
     fleet: dict[str, results.Deployment] = {}
     silent: dict[str, str] = {}
     with hosts.session(planless=True) as session, screen() as show:
@@ -112,7 +112,7 @@ def history(hosts: Hosts, as_json: bool, last: int) -> None:
 @services_argument
 @json_option
 def diff(hosts: Hosts, as_json: bool) -> None:
-    """Show a deploy's changes to the files of the services, line by line.
+    """Show each changed line that a deploy would write to files of services.
 
     Exit code 1 when anything differs or a host does not answer.
     """

@@ -25,8 +25,9 @@ def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
     """Examine every host: symptom, likely cause, remedy and source. The command changes nothing,
     and sends each idle service a short request of its kind.
 
-    It takes about ten seconds, or half a minute if a service seems to hang. The fabric of a cluster
-    on ConnectX-7 is judged, too. Exit code 0 only if every host answered without a finding.
+    An examination takes about ten seconds, or half a minute if a service seems to hang, and
+    includes the ConnectX-7 fabric of a cluster. Exit code 0 only if every host answered without a
+    finding.
     """
     if explain is not None:
         explanation.explain(explain, as_json=as_json)
@@ -43,7 +44,7 @@ def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
 
 
 def _of_fabrics(hosts: Hosts, answered: tuple[str, ...]) -> Iterator[tuple[str, Finding]]:
-    """Host and finding, for the ConnectX-7 of hosts that serve together."""
+    """Yield host and finding for the ConnectX-7 fabrics of hosts that serve together."""
     from sparkwright.run import questions
 
     with suppress(UserError):  # the first query has printed the message

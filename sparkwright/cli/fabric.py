@@ -24,10 +24,10 @@ def command() -> None:
 @click.option("--diff", is_flag=True, help="Show the text of the file that changes.")
 @options.pyinfra_json_option
 def addresses_command(hosts: Hosts, dry: bool, diff: bool, as_json: bool) -> None:
-    """Write the addresses of `fabric_addresses` with netplan, checked by a ping over every rail.
+    """Write the addresses of `fabric_addresses` with netplan, and check every rail with a ping.
 
-    A host reverts an unproven change by itself: no connection is lost for good. Correct addresses
-    stay. `sparkwright remove` removes the addresses.
+    A host reverts a change whose check fails, so no connection is lost for good. Correct addresses
+    are not changed. `sparkwright remove` removes the addresses.
     """
     from sparkwright.run.fabric_addresses import addresses
 
@@ -36,7 +36,7 @@ def addresses_command(hosts: Hosts, dry: bool, diff: bool, as_json: bool) -> Non
 
 
 def named_hosts(everyone: dict[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    """The hosts of ``fabric_addresses``.
+    """Return the hosts of ``fabric_addresses``.
 
     Raises:
         UserError: no host's settings have the fabric, or the fabric has an unknown host.

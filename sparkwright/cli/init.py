@@ -30,9 +30,9 @@ def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], as_json
     sparkwright init my-lab --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5090
     sparkwright init my-lab --host spark-1 --host me@rtx-1
 
-    Without --gpu, `init` asks each host for its GPU, by your own ssh without any prompt. Without
-    --host the inventory has no hosts: `sparkwright up HOST` adds one. No file is overwritten: if a
-    file exists, `init` writes nothing.
+    Without --gpu, `init` reads each host's GPU with your own ssh, without any prompt. Without
+    --host, the inventory has no hosts: `sparkwright up HOST` adds a host. No file is overwritten:
+    if a file exists, `init` writes nothing.
     """
     hosts = _hosts(names, gpus)
     catalog = load_catalog(places.catalogs())
@@ -50,7 +50,7 @@ def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], as_json
         remedy = f"the host has no services until {file} names a recipe of your own"
         echo(f"{click.style('-->', fg='yellow')} {host.name}: {problem}: {remedy}", err=True)
     if not hosts:
-        echo(f"{folder / skeleton.INVENTORY} has no hosts yet: `sparkwright up HOST` adds one.")
+        echo(f"{folder / skeleton.INVENTORY} has no hosts yet: `sparkwright up HOST` adds a host.")
     enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     steps = (f"{enter}sparkwright check", "sparkwright deploy --dry", "sparkwright deploy")
     echo("\n    ".join(["Next:", *steps]))

@@ -1,4 +1,4 @@
-"""``sparkwright key``: API keys listed, rotated, retired and revoked."""
+"""``sparkwright key``: list, rotate, retire and revoke API keys."""
 
 import sys
 from collections.abc import Callable
@@ -25,13 +25,13 @@ _AGAIN = "run the command again when these hosts answer"
 
 @dataclass(frozen=True)
 class _Fleet:
-    """The planned hosts, and the connections to them."""
+    """The planned hosts and their connections."""
 
     hosts: Hosts
     planned: dict[str, PlannedHost]
 
     def files(self, name: str) -> dict[Path, KeyFile]:
-        """The files of a key, by path: groups of hosts may have their own keys."""
+        """Return the files of a key by path; different groups of hosts may have different files."""
         settings = [host.plan.settings for host in self.planned.values()]
         names = sorted({DEFAULT, *(key for own in settings for key in own.keys)})
         if name not in names:
@@ -40,9 +40,9 @@ class _Fleet:
         return {file.path: file for file in files}
 
     def apply(self, name: str) -> list[str]:
-        """Send the present keys to every proxy.
+        """Send the current keys to every proxy.
 
-        Returns the hosts whose proxies may have other keys.
+        Return the hosts whose proxies may still have other keys.
         """
         from sparkwright.run import questions
 
@@ -58,8 +58,8 @@ class _Fleet:
 
 
 def _with_fleet(command: _Command) -> _Command:
-    """``[INVENTORY]``, ``--data``, the connection and ``--json``. The command takes no hosts: every
-    host has the same keys.
+    """Add ``[INVENTORY]``, ``--data``, the connection's options and ``--json``. The command has no
+    argument for hosts, since a key applies to all hosts.
     """
 
     @wraps(command)
@@ -100,18 +100,19 @@ def list_command(fleet: _Fleet, as_json: bool) -> None:
 def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     """Make a new key. The proxies accept both keys until `sparkwright key retire`.
 
-    Once every host has the new key, it is the current key, for clients and for `sparkwright
-    endpoints`. No service restarts and no request fails. A revoked key gets a new value.
+    Once every host has the new key, the new key is the current key, for clients and for
+    `sparkwright endpoints`. No service restarts and no request fails. A revoked key gets a new
+    value.
     """
     files = fleet.files(name)
     retire = _call("retire", fleet, name)
     if begun := [file.old for file in files.values() if file.old.exists()]:
-        observed = f"the former rotation of {name!r} has not ended"
+        observed = f"the previous rotation of {name!r} is not finished"
         raise UserError(mistake(str(old), observed, retire) for old in begun)
     for file in files.values():
         file.begin()
     if missing := fleet.apply(name):
-        problem = f"without the new key. The old key stays valid; {_AGAIN}"
+        problem = f"the proxies may lack the new key. The old key stays valid; {_AGAIN}"
         _end(name, "unfinished", missing, problem, as_json=as_json)
     for file in files.values():
         file.promote()
@@ -119,8 +120,8 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
         for service in planned.plan.services:
             if not service.proxy:
                 echo(f"{host}: {service.name} has no proxy: its engine accepts one key, and gets "
-                           "the new one by a restart in the next deploy", err=True)  # fmt: skip
-    until = f"the former key is valid until `{retire}`"
+                           "the new key by a restart in the next deploy", err=True)  # fmt: skip
+    until = f"the previous key is valid until `{retire}`"
     lines = [f"the new key is in {path}; {until}" for path in files]
     _end(name, "rotated", [], *lines, as_json=as_json)
 
@@ -147,7 +148,7 @@ def revoke_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     `sparkwright key rotate --name NAME` gives the client a new key.
     """
     if name == DEFAULT:
-        observed = "the fleet's own key can't be revoked: sparkwright uses it itself"
+        observed = "the fleet's own key can't be revoked, since sparkwright itself uses the key"
         raise refusal(name, observed, f"{_call('rotate', fleet, name)}, then retire")
     for file in fleet.files(name).values():
         file.revoke()
@@ -157,12 +158,12 @@ def revoke_command(fleet: _Fleet, name: str, as_json: bool) -> None:
 def _forgotten(fleet: _Fleet, name: str, state: str, text: str, *, as_json: bool) -> NoReturn:
     missing = fleet.apply(name)
     if missing:
-        text = f"may still accept the former keys; {_AGAIN}, or deploy"
+        text = f"the proxies may still accept the previous keys; {_AGAIN}, or deploy"
     _end(name, state, missing, text, as_json=as_json)
 
 
 def _end(name: str, state: str, missing: list[str], *lines: str, as_json: bool) -> NoReturn:
-    """Report the state of a key, and hosts that may lack it; exit with 1 if a host may lack it."""
+    """Report a key's state and the hosts that may lack the key; exit with 1 for such a host."""
     if as_json:
         print_json({"name": name, "state": state, "missing": missing})
     for line in lines if missing or not as_json else ():

@@ -1,4 +1,4 @@
-"""``sparkwright lock``: pin every tag and revision of a fleet."""
+"""``sparkwright lock``: pin every tag and revision of an inventory."""
 
 import difflib
 import re
@@ -38,11 +38,11 @@ def command(
 ) -> None:
     """Pin every tag to a digest and every model to a commit, in fleet.lock.
 
-    With a lock, a run resolves nothing from outside; without a lock, a run takes the tags' present
-    content. Registries and hubs are asked only for unlocked entries, and never with --check.
+    With a lock, a run uses the pinned content; without a lock, a run uses the tags' current
+    content. Registries and hubs are queried only for unlocked entries, and never with --check.
     """
     if hosts.limit:
-        raise click.UsageError("a lock covers the whole inventory: name no host")
+        raise click.UsageError("a lock covers the whole inventory: leave out the host")
     if check and confirmed:
         raise click.UsageError("--check writes nothing: leave --patched out")
     planned = load(hosts, anew=upgrade).or_raise()
@@ -65,7 +65,7 @@ def command(
 
 @dataclass(frozen=True)
 class LockReport:
-    """Result for a lock file: its faults, or the pins that changed in it."""
+    """Result for a lock file: its faults, or its changed pins."""
 
     file: str
     state: str
@@ -80,7 +80,7 @@ def locked(
     confirmed: Collection[str] = (),
     check: bool = False,
 ) -> list[LockReport]:
-    """Write every lock file of an inventory's hosts, or only compare.
+    """Write every lock file of an inventory's hosts, or only check the files.
 
     Args:
         confirmed: recipes whose patches fit their locked images.
@@ -105,7 +105,7 @@ def _write(
     plans = [host.plan for host in hosts.values()]
     references = [plan.references for plan in plans]
     kept, resolution = locks.read_lock(path), None
-    if kept and upgrade:  # a new image does not change its confirmed patches
+    if kept and upgrade:  # confirmed patches stay confirmed for a new image
         kept = locks.Lock(images={}, models={}, patched=kept.patched)
     with suppress(UserError):  # some models are not locked yet
         if kept and locks.to_resolution(references, kept, str(path), bases=False):
@@ -125,7 +125,7 @@ def _write(
         return LockReport(str(path), "nothing changes", observeds)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    state = "written. Check the diff, and commit the file."
+    state = "written. Review the diff and commit the file."
     return LockReport(str(path), state, observeds, _diff(before, text))
 
 
@@ -145,7 +145,7 @@ def _check(path: Path, plans: list[HostPlan]) -> LockReport:
         problems += errors(_pickles(plans, lock, str(path)))
     observeds = [finding.observed for finding in problems]
     observeds += [
-        f"{name} is built, and its context is not pinned: {again}"
+        f"{name} is a built image, but its context is not pinned: {again}"
         for name in locks.without_contexts(references, lock)
     ]
     observeds += [
@@ -153,14 +153,14 @@ def _check(path: Path, plans: list[HostPlan]) -> LockReport:
         for address in sorted(_registries(plans) - set(lock.registries or ()))
     ]
     unused = locks.unused(references, lock)
-    observeds += [f"{name} is locked, and no host needs it" for name in unused]
+    observeds += [f"{name} is locked, but no host needs it" for name in unused]
     state = "incomplete" if observeds else "complete"
     counts = f"{len(lock.images)} images, {len(lock.models)} models"
     return LockReport(str(path), f"{state}, {counts}", observeds)
 
 
 def _pickles(plans: list[HostPlan], lock: locks.Lock, file: str) -> list[Finding]:
-    """Pickles of each model, which are not fetched.
+    """Report the pickles of each model, which are not fetched.
 
     Raises:
         UserError: names everything that is not locked.
@@ -176,7 +176,7 @@ def _pickles(plans: list[HostPlan], lock: locks.Lock, file: str) -> list[Finding
 
 
 def _diff(before: str, after: str) -> list[str]:
-    """Return the changed pins; files of new models would only hide them."""
+    """Return the diff's lines with pins; the files of new models would hide these lines."""
     pins = r"(digest:|commit:|context:|\S: sha256:[0-9a-f]{64}$)"
     pin = re.compile(rf"[+-](?![+-]{{2}}).*{pins}|[+-]  \S+:($| [0-9a-f]{{40}}$)")
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")

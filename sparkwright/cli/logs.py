@@ -1,4 +1,4 @@
-"""``sparkwright logs``: services' logs, merged over all hosts. -f uses ssh."""
+"""``sparkwright logs``: services' logs, merged over all hosts; ``-f`` follows over ssh."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def _since(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
-    """Return a time as journalctl takes it, for any clock and time zone of the host."""
+    """Return a time in journalctl's syntax, independent of the host's clock and time zone."""
     if given is None:
         return None
     if match := _SPAN.fullmatch(given.strip()):
@@ -49,10 +49,10 @@ def command(
 ) -> None:
     """Show the services' logs of all hosts, oldest first; control characters are escaped.
 
-    Access lines of sparkwright's own checks are left out without --probes. Times are in this
-    machine's time zone. -f follows until Ctrl-C, by the system's own ssh, and prints one object per
-    line with --json. Exit code 1 when a host did not answer, 2 when no host has a service of this
-    name.
+    Without --probes, access lines of sparkwright's own checks are left out. Times are in this
+    machine's time zone. -f follows the logs until Ctrl-C, over the system's own ssh; with --json it
+    prints one object per line. Exit code 1 when a host did not answer, 2 when no host has a service
+    of this name.
     """
     from sparkwright.run import questions
 
@@ -68,7 +68,7 @@ def command(
     for name, answer in answers.items():
         if answer.fault or not (answer.lines or following or unknown):
             complain(name, visible(answer.fault or _nothing(answer)))
-    # Sorted by the hosts' times; lines of one host stay in order.
+    # The sort by the hosts' times is stable, so lines of one host stay in order.
     every = [line for name, answer in answers.items() for line in of_host(name, answer.lines)]
     shown = sorted(every, key=lambda line: line.at)
     if as_json and not following:
@@ -81,11 +81,11 @@ def command(
         inputs = {host.name: host for host in hosts.read()}
         followed = {name: (inputs[name], answer) for name, answer in answers.items()}
         follow(followed, hosts.means, hidden, as_json=as_json)
-        failed = True  # follow() ends by itself only when no host is left
+        failed = True  # follow() returns only when every host has disconnected
     finish(result, failed=failed, unknown=bool(unknown))
 
 
 def _nothing(answer: logs.LogsAnswer) -> str:
     if answer.cursor:
-        return "nothing is logged, but access lines of checks (--probes)"
-    return "nothing is logged" if answer.service_names else "no service was ever started here"
+        return "the log has only access lines of checks (--probes shows them)"
+    return "the log is empty" if answer.service_names else "no service was ever started here"

@@ -1,6 +1,4 @@
-"""``sparkwright models`` and ``verify``: weights on the hosts, removable weights, and their
-integrity.
-"""
+"""``sparkwright models`` and ``verify``: list, prune and verify weights on the hosts."""
 
 import sys
 
@@ -24,8 +22,7 @@ def models() -> None:
 @hosts_argument
 @options.json_option
 def list_command(hosts: Hosts, as_json: bool) -> None:
-    """List models, images and unfinished fetches with their sizes and the releases that need
-    them."""
+    """List models, images and unfinished fetches, with sizes and the releases that need them."""
     from sparkwright.run import questions
 
     _show(hosts.ask(questions.used_disk, planless=True), as_json=as_json, pruning=False)
@@ -39,8 +36,8 @@ def list_command(hosts: Hosts, as_json: bool) -> None:
 def prune_command(hosts: Hosts, as_json: bool, dry: bool, yes: bool) -> None:
     """Remove files that neither the plan nor a kept release needs (see keep_releases).
 
-    Directories without a receipt are never removed; while the plan is broken, no model or image is
-    removed.
+    Directories without a receipt are never removed. While the plan has a mistake, no model or image
+    is removed.
     """
     from sparkwright.run import changes, questions
 
@@ -67,8 +64,8 @@ def _show(result: Answers[DiskUsage], *, as_json: bool, pruning: bool) -> None:
 def verify(hosts: Hosts, as_json: bool) -> None:
     """Hash every file of the planned models on their hosts again.
 
-    A deploy trusts files by size and time of change; this command also finds corrupted bytes. A
-    damaged file is named, and the next deploy fetches it again. Changes nothing else.
+    A deploy compares only size and modification time; this command also finds corrupted bytes. The
+    output names each damaged file, and the next deploy fetches it again.
     """
     from sparkwright.run import changes
 

@@ -37,10 +37,9 @@ _WIDTH = 48
 def command(hosts: selection.Selection, files: bool, as_json: bool) -> None:
     """Show the desired state of each host.
 
-    The plan has resolved settings with their sources, downloads, a bar of the memory, and at the
-    end licences and operators' duties. No host or registry is contacted; the hub is asked only for
-    an unlocked model that a service names without a recipe. Exit code 2 if a mistake would stop a
-    run.
+    The output has resolved settings with their sources, downloads, a memory bar, and at the end
+    licences and operators' duties. No host or registry is contacted; the hub is queried only for an
+    unlocked model that a service names without a recipe. Exit code 2 if a mistake would stop a run.
     """
     planned_hosts = load_judged(hosts).or_raise()
     by_file = locks(planned_hosts)
@@ -69,7 +68,7 @@ def command(hosts: selection.Selection, files: bool, as_json: bool) -> None:
 
 
 def _contents(hosts: Iterable[PlannedHost]) -> list[tuple[str, str, str]]:
-    """Title, sha256 and text of every file of services and of their patches.
+    """Return title, sha256 and text of every file of services and of their patches.
 
     Files of equal content share one block. The block is marked as code if any of these files is
     code.
@@ -95,7 +94,7 @@ def _contents(hosts: Iterable[PlannedHost]) -> list[tuple[str, str, str]]:
 
 
 def _brought(service: ServicePlan) -> Iterator[tuple[int, str, str, bool]]:
-    """Step, path and sha256 of each file that patches add, and whether it is code."""
+    """Yield step, path and sha256 of each file that patches add, and whether the file is code."""
     steps = service.image.steps
     if steps is None:
         return
@@ -110,7 +109,7 @@ def _brought(service: ServicePlan) -> Iterator[tuple[int, str, str, bool]]:
 
 
 def _alike(pair: tuple[dict[str, Any], PlannedHost]) -> str:
-    """Key that is equal for hosts whose output differs only in the name."""
+    """Return a key that is equal for hosts whose output differs only in the name."""
     shown, planned = pair
     return repr(({**shown, "host": "", "findings": []}, [f.on(None) for f in planned.violations]))
 
@@ -200,10 +199,10 @@ def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | N
 
 
 def _bar(memory: Memory) -> str:
-    """Draw the host's memory, one character for each fiftieth."""
+    """Draw the host's memory as a bar of ``_WIDTH`` characters."""
     total = memory.total_gib
     if not total:
-        return "    memory: unknown until a host was contacted"
+        return "    memory: unknown until a run contacts the host"
     parts = memory.parts
     bar = "".join(part.mark * round(_WIDTH * part.gib / total) for part in parts)[:_WIDTH]
     kind = f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if memory.unified else "of the card"

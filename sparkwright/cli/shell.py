@@ -14,7 +14,7 @@ _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
 
 
 class _WithCommand(click.Command):
-    """A command whose arguments after ``--`` belong to another command, also without INVENTORY."""
+    """A command whose arguments after ``--`` are the command to run in the container."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments after ``--``."""
@@ -30,9 +30,9 @@ class _WithCommand(click.Command):
 def command(ctx: click.Context, hosts: selection.Selection) -> None:
     """Open a shell in a service's container, or run the command after `--` there.
 
-    `ssh -t` opens it, with the inventory's own user, port, key and known hosts; sudo may ask on
-    this terminal. Example: `sparkwright shell spark-1 -- nvidia-smi`. The exit code is the
-    command's, or 255 if ssh fails.
+    The command connects with `ssh -t` and the inventory's user, port, key and known hosts; sudo may
+    prompt on this terminal. Example: `sparkwright shell spark-1 -- nvidia-smi`. The exit code is
+    the command's, or 255 if ssh fails.
     """
     host, name = _service(hosts)
     tty = sys.stdin.isatty() and sys.stdout.isatty()
@@ -43,7 +43,7 @@ def command(ctx: click.Context, hosts: selection.Selection) -> None:
 
 
 def _service(hosts: selection.Selection) -> tuple[inventory.HostInput, str]:
-    """The selected service, with its host, by the inventory. Raises UserError."""
+    """Return the selected service and its host. Raises UserError unless the selection is unique."""
     every = [(host, name) for host in hosts.read() for name in targets.services_of(host)]
     chosen = [(host, name) for host, name in every if hosts.means(host.name, name)]
     if len(chosen) == 1:

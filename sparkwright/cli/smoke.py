@@ -1,4 +1,4 @@
-"""``sparkwright smoke``: tests everything that every host's services offer."""
+"""``sparkwright smoke``: test every ability of the services."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -18,14 +18,14 @@ from sparkwright.findings.render import paint
 def command(hosts: Hosts, as_json: bool) -> None:
     """Test every service for each ability that its recipe declares.
 
-    Tests cover names, key, chat, stream, thinking, tools, JSON, images, long prompts, the context's
-    end, drafts, cached prefixes, and as many requests at once as the service accepts. The test
-    takes minutes and loads the services; it changes nothing. .sparkwright/smoke/ keeps the results.
-    Exit code 1 when a check fails or a host does not answer.
+    The tests cover names, key, chat, stream, thinking, tools, JSON, images, long prompts, the
+    context's end, drafts, cached prefixes, and as many concurrent requests as the service accepts.
+    They take minutes and put load on the services, but change nothing. .sparkwright/smoke/ keeps
+    the results. Exit code 1 when a check fails or a host does not answer.
     """
     from sparkwright.run import questions
 
-    echo("Asking for real answers; this takes some minutes.", err=True)
+    echo("Testing with real requests; this takes some minutes.", err=True)
     answers = hosts.ask(partial(questions.deep_smoke, meant=hosts.means), planless=True)
     now = datetime.now(UTC)
     results = [
@@ -34,7 +34,7 @@ def command(hosts: Hosts, as_json: bool) -> None:
         for verdict in verdicts(host, tested, now)
     ]
     save(results)
-    if as_json:  # with what passed
+    if as_json:  # includes passed checks
         print_json([verdict.model_dump() for verdict in results])
     elif results:
         echo(render(results, paint))

@@ -1,4 +1,4 @@
-"""``sparkwright top``: present load of the fleet, a line for each service."""
+"""``sparkwright top``: current load of the fleet, one line per service."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from sparkwright.cli.lib.hosts import Hosts, services_argument
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
 
-#: A rate needs two samples; with --once they are this many seconds apart.
+#: Number of samples that a rate needs, and seconds between the samples with --once.
 _ANSWERS, _ONCE = 2, 1.0
 
 
@@ -28,10 +28,10 @@ _ANSWERS, _ONCE = 2, 1.0
 def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
     """Show every service's load: tokens/s, requests, KV cache, drafts, GPU and memory.
 
-    TOK/S and ACC (the share of drafted tokens that is accepted) are of the last interval, other
-    figures are current; of several GPUs the busiest counts. At a terminal the screen is redrawn;
-    elsewhere `top` prints a table for each interval, or with --json a line. Ctrl-C ends it. Exit
-    code 1 when a host does not answer.
+    TOK/S and ACC (the share of drafted tokens that are accepted) cover the last interval; other
+    figures are current. With several GPUs, the busiest counts. On a terminal the screen is redrawn;
+    elsewhere `top` prints a table per interval, or a line with --json. Ctrl-C ends the command.
+    Exit code 1 when a host does not answer.
     """
     from sparkwright.run.questions import current_load, follow
 
@@ -65,7 +65,7 @@ def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
 
 
 def _print(lines: Sequence[Line], as_json: bool) -> None:
-    """Print a table; with --json a single line, so that a reader gets a line each interval."""
+    """Print a table; with --json a single line, so that a program reads one line per interval."""
     if as_json:
         rows = json.dumps([asdict(line) for line in lines], ensure_ascii=False)
         click.echo(visible_json(rows))

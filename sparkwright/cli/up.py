@@ -1,4 +1,4 @@
-"""``sparkwright up``: set up a box as delivered, until it answers."""
+"""``sparkwright up``: set up a box from its first login to its first answer."""
 
 import json
 import os
@@ -48,7 +48,7 @@ from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import visible
 
-#: Steps of bootstrap that a deploy needs; completed steps are skipped.
+#: Bootstrap steps that a deploy needs; completed steps are skipped.
 _STEPS = ("sudoers", "docker", "nvidia-container-toolkit", "driver", "firewall")
 _TARGET = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9._-]{0,63})@)?"
@@ -64,11 +64,11 @@ class _Box:
 
     Attributes:
         name: name in the inventory.
-        data: data for the inventory, beside the site's settings for every host.
+        data: data for the inventory, besides the site's settings for every host.
         existing: the inventory's host with this address; None for a new host.
-        title: its GPU.
+        title: name of the GPU.
         group: the inventory's group for a new host.
-        steps: bootstrap steps, as ``--data``.
+        steps: bootstrap steps as a ``--data`` text.
         readiness: ``run.bootstrap.Readiness``.
         endpoints: addresses for clients.
     """
@@ -102,8 +102,8 @@ def command(
     \b
     sparkwright up me@my-spark.local
 
-    `up` asks once each for the box's host key, its password and the plan. The password is used in
-    this run only: it installs your SSH key and a rule for sudo without a password. Finished steps
+    `up` prompts once each for the box's host key, its password and the plan. It uses the password
+    in this run only, to install your SSH key and a rule for sudo without a password. Finished steps
     are not repeated: the same command continues an interrupted run, and another box joins the same
     site. Exit code 0 only when every box has answered.
     """
@@ -145,13 +145,13 @@ def _ask(question: str, shown: bool) -> str:
 
 
 def _service(**chosen: str | None) -> dict[str, Any] | None:
-    """The service that the command line names; None for the box's default."""
+    """Return the service that the command line names; None for the box's default."""
     named = {key: value for key, value in chosen.items() if value}
     return {"main": {**named, "port": 8000}} if named else None
 
 
 def _targets(targets: Sequence[str]) -> list[tuple[str | None, str]]:
-    """User and address of each target. Raises UserError for unknown hosts."""
+    """Return user and address of each target. Raises UserError for invalid targets."""
     problems, result = user_error.Problems(), []
     for target in targets:
         match = _TARGET.fullmatch(target)
@@ -178,7 +178,10 @@ def _name(address: str, taken: Collection[str]) -> str:
 def _logged_in(
     targets: Sequence[str], inventory: Path | None, overrides: Sequence[str], ask: Ask | None
 ) -> list[_Box]:
-    """Return the boxes, once every login works and every user can become root. Raises UserError."""
+    """Log in to every box, and return the boxes once each user can become root.
+
+    Raises UserError.
+    """
     hosts = hosts_of(inventory) if inventory and not skeleton.is_example(inventory) else []
     # A group's name means every host of the group.
     taken = {"all", *(family.group for family in FAMILIES.values())}
@@ -216,7 +219,7 @@ def _logged_in(
 
 
 def _placed(boxes: Sequence[_Box], service: Mapping[str, Any] | None, gpu: str | None) -> None:
-    """Find group and services of each new box, by its GPU.
+    """Choose group and services of each new box by its GPU.
 
     Raises UserError for boxes without a known GPU.
     """
@@ -244,7 +247,7 @@ def _placed(boxes: Sequence[_Box], service: Mapping[str, Any] | None, gpu: str |
 
 
 def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[PlannedHost]:
-    """Make the boxes serve; exit if a box does not."""
+    """Deploy the boxes; exit if a box fails."""
     inventory, names = site_inventory(), tuple(box.name for box in boxes)
     for box in boxes:
         decision, more = box.readiness.decision, (box.steps, "bootstrap_reboot=True")
@@ -279,7 +282,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     for box in boxes:
         if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)
-    # A closed terminal counts as a refusal.
+    # A closed terminal counts as a declined plan.
     ends = [number for number in (signal.SIGHUP, signal.SIGTERM)
             if signal.getsignal(number) is signal.SIG_DFL]  # fmt: skip
     for number in ends:
@@ -310,7 +313,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
 def _every(
     inventory: Path, overrides: tuple[str, ...], names: Sequence[str]
 ) -> dict[str, PlannedHost]:
-    """Every host's plan: ``--data`` applies to the boxes, and other hosts' pins do not change."""
+    """Plan every host: ``--data`` applies only to the boxes, so other hosts' pins do not change."""
     plans = dict(load(Hosts(inventory, overrides, tuple(names))).or_raise())
     others = {host.name for host in Hosts(inventory).read()} - {*names}
     return plans | (load(Hosts(inventory, limit=tuple(others))).or_raise() if others else {})
@@ -321,7 +324,7 @@ def _text(file: Path) -> str | None:
 
 
 def _rewrite(file: Path, text: str | None) -> None:
-    """Write or remove a file; a link stays a link, and its permissions stay."""
+    """Write or remove a file; a link stays a link, and the file's permissions stay."""
     if text is None:
         file.unlink()
     elif _text(file) != text:
@@ -330,7 +333,7 @@ def _rewrite(file: Path, text: str | None) -> None:
 
 
 def _ready(box: _Box, hosts: Hosts) -> bool:
-    """Check a box of the inventory, and print every problem."""
+    """Check a box of the inventory and print every problem; return whether the box is ready."""
     from sparkwright.run.bootstrap import readiness
 
     data = hosts.read()[0].data
@@ -358,7 +361,7 @@ def _endpoints(planned: PlannedHost) -> list[Endpoint]:
 
 
 def _answered(planned: PlannedHost, *, moved: bool) -> bool:
-    """Ask a box a real question, and print the next steps; return whether the box answered."""
+    """Send a real question to a box, and print the next steps; return whether the box answered."""
     host, endpoints = planned.plan.host, _endpoints(planned)
     chats = any(endpoint.chats for endpoint in endpoints)
     asks = next(offered("question"), None) if chats else None

@@ -1,4 +1,4 @@
-"""``sparkwright usage``: requests and tokens by key, model and day, of the fleet's addresses."""
+"""``sparkwright usage``: requests and tokens of the fleet's addresses by key, model and day."""
 
 import datetime as dt
 from dataclasses import asdict
@@ -17,7 +17,7 @@ from sparkwright.results import usage as results
 
 
 def _day(_: click.Context, __: click.Parameter, given: str) -> str:
-    """The first day that counts, in UTC."""
+    """Return the first day to count, in UTC."""
     days = given.removesuffix("d")
     if given != days and days.isascii() and days.isdigit() and int(days) <= 4000:
         return (dt.datetime.now(dt.UTC) - dt.timedelta(days=int(days))).date().isoformat()
@@ -37,7 +37,7 @@ def _day(_: click.Context, __: click.Parameter, given: str) -> str:
 def command(hosts: Hosts, key: str | None, model: str | None, since: str, as_json: bool) -> None:
     """Show requests and tokens of each key and model, as the fleet's addresses counted them.
 
-    Days are in UTC; with --json each day has rows. Requests to a service's own port are not
+    Days are in UTC; with --json, rows are per day. Requests to a service's own port are not
     counted. Exit code 1 when an address did not answer.
     """
     from sparkwright.run import questions

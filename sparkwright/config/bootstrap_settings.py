@@ -1,4 +1,4 @@
-"""Settings of the bootstrap: its steps, and where packages come from."""
+"""Settings of the bootstrap: its steps and the sources of their packages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PackageSource(BaseModel):
 
     Attributes:
         packages: names of the packages.
-        uri: an apt repository, such as a mirror's; default: the step's own repository.
+        uri: address of an apt repository, such as a mirror; default: the step's own repository.
         suites: suites of the repository; ``/`` for a repository without suites.
         components: components of the repository.
         key: the signing key: a file on the controller, or an https address.
@@ -50,13 +50,13 @@ class PackageSource(BaseModel):
     @model_validator(mode="after")
     def _is_signed(self) -> PackageSource:
         if self.uri and not self.key:
-            raise ValueError("a repository needs key: only signed packages are installed")
+            raise ValueError("a repository needs 'key': only signed packages are installed")
         if not self.uri and self.key:
-            raise ValueError("key belongs to a repository: set uri, too")
+            raise ValueError("'key' needs 'uri', the address of the repository")
         if self.key and self.key.startswith("http://"):
             raise ValueError(
                 "a key must not be fetched over http: name a file, or an https address"
             )
         if self.key and self.key.startswith("https://") and not self.fingerprint:
-            raise ValueError("a key from an https address needs fingerprint")
+            raise ValueError("a key from an https address needs 'fingerprint'")
         return self

@@ -52,13 +52,13 @@ class ClusterSettings(BaseModel):
     @model_validator(mode="after")
     def _is_whole(self) -> ClusterSettings:
         if len(set(self.hosts)) < len(self.hosts):
-            raise ValueError("hosts names a host twice")
+            raise ValueError("'hosts' names a host twice")
         if self.interface is None:
-            raise ValueError("fabric 'network' needs interface, the device that the hosts share")
+            raise ValueError("fabric 'network' needs 'interface', the device that the hosts share")
         if set(self.addresses) != set(self.hosts):
             raise ValueError(
-                "addresses must have one address for each host in hosts, and no others"
+                "'addresses' must have one address for each host in 'hosts', and no others"
             )
         if len(set(self.addresses.values())) < len(self.hosts):
-            raise ValueError("two hosts have the same address in addresses")
+            raise ValueError("two hosts have the same address in 'addresses'")
         return self

@@ -1,4 +1,4 @@
-"""Checks of pyinfra's command line: it must select a host, and each host has one kind of GPU."""
+"""Checks of pyinfra's command line: it must select a host, and a host has one kind of GPU."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,14 +12,15 @@ from sparkwright.findings import finding, user_error
 
 _MESSAGES = user_error.Messages(__file__)
 _FAMILIES = {family.group for family in FAMILIES.values()}
-#: Least similarity of a group's name to a family's for a typo: `here` and `home` are not `hopper`.
+#: Least similarity at which a group's name counts as a misspelled GPU family: `here` and `home` are
+#: not typos of `hopper`.
 _ALIKE = 0.7
 
 
 def choice_problems(
     inventory: str, hosts: Sequence[HostInput], chosen: Mapping[str, Sequence[str]]
 ) -> list[finding.Finding]:
-    """An inventory without hosts, and a ``--limit`` that matches no host.
+    """Report an inventory without hosts, and a ``--limit`` or ``--exclude`` that matches no host.
 
     Args:
         chosen: ``limit`` and ``exclude`` -> the given patterns.
@@ -37,8 +38,8 @@ def choice_problems(
 def group_problems(
     hosts: Sequence[HostInput], with_data: Collection[str], inventory: Path
 ) -> Iterator[finding.Finding]:
-    """Hosts in the groups of two kinds of GPU; and group_data of a group that this inventory lacks,
-    if its name resembles a group of the inventory.
+    """Report hosts in the groups of two kinds of GPU, and group_data of a missing group whose name
+    resembles a group of the inventory.
     """
     for host in hosts:
         if len(own := sorted(_FAMILIES & host.groups)) > 1:
@@ -57,7 +58,7 @@ def group_problems(
 
 
 def _texts(folder: Path) -> Iterator[str]:
-    """The inventories of a folder, except unreadable files."""
+    """Yield the texts of a folder's inventories; unreadable files are skipped."""
     for file in folder.glob("*.py"):
         with suppress(bounds.Unusable):
             yield text_files.read(file)

@@ -1,19 +1,19 @@
-"""Connection settings from a group_data file that can't be run: only its simple lines count."""
+"""Connection settings from a group_data file that can't be run: only literal values are read."""
 
 import ast
 import re
 from pathlib import Path
 from typing import Any
 
-#: ``ssh_user = "spark"``: one value, in one line at the top of a file.
+#: Line at the top level of a file that sets one value: ``ssh_user = "spark"``.
 _LINE = re.compile(r"^((?:_?ssh_|_sudo|_su_)\w*|services_root|models_root)\s*=\s*(.+)$")
 #: Largest size of a file in bytes.
 _MOST = 1 << 20
 
 
 def connection_data(file: Path) -> dict[str, Any]:
-    """Settings of connections and of sparkwright's directories in a file, as far as they are
-    readable.
+    """Return a file's connection settings and directories of sparkwright, as far as their values
+    are literals.
 
     No code of the file is run. Lines without a literal value are skipped.
     """

@@ -18,7 +18,7 @@ class FabricAddresses(BaseModel):
     Attributes:
         shape: ``pair`` (one cable), ``ring`` (port 0 of each host to port 1 of the next) or
             ``switch``.
-        hosts: hosts in the order of a ring's cables. The first host gets .11.
+        hosts: hosts in the order of a ring's cables. The first host's addresses end in .11.
         network: network of the first rail; each further rail has the next network of that size.
         mtu: MTU of every rail and the switch.
     """
@@ -38,15 +38,15 @@ class FabricAddresses(BaseModel):
         number = len(self.hosts)
         if not least <= number <= most:
             many = f"{least}" if least == most else f"{least} to {most}"
-            raise ValueError(f"a {self.shape} has {many} hosts, but hosts names {number}")
+            raise ValueError(f"a {self.shape} has {many} hosts, but 'hosts' names {number}")
         if len(set(self.hosts)) < number:
-            raise ValueError("hosts names a host twice")
+            raise ValueError("'hosts' names a host twice")
         try:
             first = IPv4Network(self.network)
         except ValueError as error:
             raise ValueError(f"network: {error}") from None
         if not _is_private(first) or first.num_addresses < number + 12:
-            raise ValueError("network must be a private IPv4 network with room for .11 and above")
+            raise ValueError("'network' must be a private IPv4 network with room for .11 upwards")
         if not _is_private(self.networks[-1]):
             raise ValueError("the networks of all further rails must be private, too")
         return self

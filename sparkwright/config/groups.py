@@ -1,4 +1,4 @@
-"""The groups of an inventory file: allowed shapes of hosts and their data."""
+"""The groups of an inventory file: permitted forms of hosts and their data."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,15 +10,16 @@ from sparkwright.host.lib.records import dataclass
 from sparkwright.text.values import short
 
 _MESSAGES = Messages(__file__)
-#: A name becomes a directory of `sparkwright render`, a file of the site's CA, a server of HAProxy.
+#: A host's name becomes a directory of `sparkwright render`, a file of the site's CA and a server
+#: of HAProxy.
 _NAME = re.compile(r"@[a-z]+|(@[a-z]+/)?[A-Za-z0-9_:][A-Za-z0-9._:%-]{0,252}")
 _HOST = 'write "name" or ("name", {"key": value})'
-_GROUP = "write a list of hosts, or (hosts, {data}); a name that is not a group begins with _"
+_GROUP = "write a list of hosts, or (hosts, {data}); the name of any other variable begins with _"
 
 
 @dataclass(frozen=True)
 class Group:
-    """Hosts with their own data, the group's data, and its files."""
+    """Hosts with their own data, the group's data, and the file of each key of the group's data."""
 
     hosts: list[tuple[str, dict[str, Any]]]
     data: dict[str, Any]
@@ -26,10 +27,10 @@ class Group:
 
 
 def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
-    """The groups among an inventory's top-level variables.
+    """Return the groups among an inventory's top-level variables.
 
     Raises:
-        UserError: names every host and group of a shape that pyinfra can't read.
+        UserError: names every host and group in a form that pyinfra can't read.
     """
     groups: dict[str, Group] = {}
     problems = Problems()
@@ -55,7 +56,7 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
 
 
 def name_problems(names: Any, where: str) -> Iterator[Finding]:
-    """Names that are invalid for a host."""
+    """Report invalid names of hosts."""
     for name in names:
         port = re.fullmatch(r"([^:]+):(\d{1,5})", name) if isinstance(name, str) else None
         if port:

@@ -1,11 +1,11 @@
-"""Reading an inventory and its group_data as pyinfra does, without pyinfra.
+"""Read an inventory and its group_data by pyinfra's rules, without importing pyinfra.
 
 pyinfra takes half a second to import; ``sparkwright check`` must answer in less than a second. This
 module reads a part of pyinfra's inventory format: a Python file whose top-level lists of names, or
-of (name, data) pairs, are groups, and ``group_data/<group>.py``. A test compares it with pyinfra's
-own reading.
+of (name, data) pairs, are groups, and ``group_data/<group>.py``. A test compares the result with
+pyinfra's.
 
-A host is added as one line of Python at the inventory's end.
+``with_host`` adds a host as one line of Python at the end of an inventory.
 """
 
 import ast
@@ -24,7 +24,7 @@ from sparkwright.findings.user_error import Messages, Problems, UserError, mista
 from sparkwright.host.lib.records import dataclass
 
 _MESSAGES = Messages(__file__)
-#: Variable that names the inventory of a site with several.
+#: Environment variable with the path of the inventory, for a site with several inventories.
 VARIABLE = "SPARKWRIGHT_INVENTORY"
 _USUAL = Path("inventory/lab.py")
 
@@ -35,7 +35,7 @@ class HostInput:
 
     Attributes:
         data: all of the host's data, by key.
-        origin: key -> the last file that sets it.
+        origin: key -> the last file that sets the key.
         groups: the host's groups, ``all`` among them.
     """
 
@@ -46,10 +46,10 @@ class HostInput:
 
 
 def site_inventory() -> Path:
-    """The site's inventory, if the command names no inventory.
+    """Return the site's inventory for a command that names no inventory.
 
-    The order is SPARKWRIGHT_INVENTORY, the only file in inventory/, `inventory` of
-    group_data/all.py, and inventory/lab.py.
+    The first of these sources counts: SPARKWRIGHT_INVENTORY, the only file in inventory/,
+    `inventory` of group_data/all.py, inventory/lab.py.
 
     Raises:
         UserError: the inventory is ambiguous.
@@ -62,13 +62,15 @@ def site_inventory() -> Path:
     if named := _inventory_setting():
         return Path(named)
     if _USUAL not in files:
-        there = f"there are {', '.join(map(str, files))}" if files else "./inventory has none"
+        there = f"there are {', '.join(map(str, files))}" if files else "./inventory has no file"
         raise _MESSAGES.refusal("no-inventory", "INVENTORY", there=there)
     return _USUAL
 
 
 def _inventory_setting() -> str | None:
-    """`inventory` of group_data/all.py; a fault of that file is reported when hosts are read."""
+    """Return `inventory` of group_data/all.py. A fault of this file is reported when the hosts are
+    read.
+    """
     with suppress(UserError):
         value = python_files.run(Path("group_data/all.py")).get("inventory")
         return value if isinstance(value, str) else None
@@ -76,13 +78,13 @@ def _inventory_setting() -> str | None:
 
 
 def ssh_address(name: str, data: Mapping[str, Any]) -> str:
-    """Address at which the controller reaches a host."""
+    """Return the address at which the controller reaches a host."""
     return str(data.get("ssh_hostname") or name)
 
 
 def lan_address(name: str, data: Mapping[str, Any]) -> str:
-    """Address at which other hosts of the LAN reach this host: the controller's address for it,
-    unless its settings differ.
+    """Return the address at which other hosts of the LAN reach this host: ``lan_address`` of its
+    settings, otherwise the address that the controller uses.
     """
     return str(data.get("lan_address") or ssh_address(name, data))
 
@@ -94,12 +96,12 @@ def read_inventory(
     for_pyinfra: bool = False,
     group_data: bool = True,
 ) -> list[HostInput]:
-    """Hosts of an inventory file, in its order.
+    """Return the hosts of an inventory file, in the file's order.
 
     Args:
-        overrides: ``key=value``, as for pyinfra's ``--data``.
-        for_pyinfra: whether pyinfra reads the files next: files that use pyinfra's own context,
-            which does not exist yet, are compiled and not run.
+        overrides: ``key=value`` texts, as for pyinfra's ``--data``.
+        for_pyinfra: whether pyinfra reads the files next. Files that import pyinfra are then only
+            compiled, since pyinfra's own context does not exist yet.
         group_data: whether to read the inventory's group_data, too.
 
     Raises:
@@ -126,7 +128,7 @@ def read_inventory(
     names = list(dict.fromkeys(name for name, _ in listed))
     if not names and variables is not None:
         raise _MESSAGES.refusal("no-hosts", str(path))
-    # pyinfra puts all hosts into a group of the file's name too.
+    # pyinfra also puts all hosts into a group with the file's name.
     alone = groups.get(path.stem)
     if alone is not None and not alone.hosts:
         groups[path.stem] = Group([(name, {}) for name in names], alone.data, alone.places)
@@ -144,8 +146,8 @@ def check_inventory(
 
     Args:
         group_data: further folders of group_data.
-        overrides: ``key=value``, pyinfra's ``--data``.
-        own_folder: whether the site's group_data is read, or the inventory alone.
+        overrides: ``key=value`` texts of pyinfra's ``--data``.
+        own_folder: whether to read the site's group_data besides the inventory.
 
     Raises:
         UserError: names file and line of everything that can't be read or run.
@@ -159,7 +161,7 @@ def check_inventory(
     if path.suffix == ".py" or (inventory and path.exists()):
         with problems.collected():
             read_inventory(path, overrides, for_pyinfra=True, group_data=own_folder)
-    elif own_folder:  # hosts by name: their settings are in group_data alone
+    elif own_folder:  # hosts named on the command line: only group_data has their settings
         folders.insert(0, Path("group_data"))
     for folder in folders:
         _add_group_data(folder, {}, problems, for_pyinfra=True)
@@ -174,7 +176,7 @@ def _add_group_data(
         problems.append(_MESSAGES.mistake("not-python", _shown(file), stem=file.stem))
     for file in sorted(folder.glob("*.py")):
         with problems.collected():
-            # The path as written, in messages too.
+            # Messages show the path as the user would write it.
             tree, values = _run(Path(_shown(file)), for_pyinfra=for_pyinfra)
             if values is not None:
                 group = groups.setdefault(file.stem, Group([], {}, {}))
@@ -190,7 +192,7 @@ def _host(
     groups: Mapping[str, Group],
     overrides: Mapping[str, Any],
 ) -> HostInput:
-    """A host with the data of all its groups; later groups override earlier groups."""
+    """Return a host with the data of all its groups; later groups override earlier groups."""
     data: dict[str, Any] = {}
     origins: dict[str, str] = {}
     member = {key: group for key, group in groups.items() if name in dict(group.hosts)}
@@ -211,8 +213,8 @@ def _host(
 def limited(
     hosts: Sequence[HostInput], limit: Sequence[str], option: str = "limit"
 ) -> list[HostInput]:
-    """Return the hosts that ``--limit`` selects, as pyinfra does: names, groups, and patterns of
-    names.
+    """Return the hosts that ``--limit`` selects by pyinfra's rules: by name, by group, or by a
+    pattern of names.
 
     Raises:
         UserError: names each pattern without a host.
@@ -231,7 +233,9 @@ def limited(
 
 
 def matching(hosts: Iterable[HostInput], pattern: str) -> set[str]:
-    """Names of the hosts of a group, or of the hosts that a name or a pattern matches."""
+    """Return the names of a group's hosts, or, without a group of this name, the names that the
+    pattern matches.
+    """
     hosts = list(hosts)
     group = {host.name for host in hosts if pattern in host.groups}
     return group or {host.name for host in hosts if fnmatch(host.name, pattern)}
@@ -245,13 +249,13 @@ def _run(path: Path, *, for_pyinfra: bool) -> tuple[ast.Module, dict[str, Any] |
 
 
 def _shown(file: Path) -> str:
-    """A path in the form that a user would write."""
+    """Return a path in the form that a user would write."""
     here = Path.cwd().resolve()
     return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
 
 
 def overrides_by_key(overrides: Iterable[str]) -> dict[str, Any]:
-    """``--data`` by key, read as pyinfra does.
+    """Parse the values of ``--data`` by pyinfra's rules, by key.
 
     Raises:
         UserError: names each value that can't be used.
@@ -271,7 +275,7 @@ def overrides_by_key(overrides: Iterable[str]) -> dict[str, Any]:
 
 
 def _as_pyinfra(value: str) -> Any:
-    """A value of the command line, as ``pyinfra_cli.util.parse_cli_arg`` reads it."""
+    """Parse a value of the command line like ``pyinfra_cli.util.parse_cli_arg``."""
     if value.lower() in ("true", "false"):
         return value.lower() == "true"
     with suppress(ValueError):
@@ -281,13 +285,13 @@ def _as_pyinfra(value: str) -> Any:
     except ValueError:
         return value
     except RecursionError:
-        raise Unusable("its value is nested too deep", "write it flatter") from None
+        raise Unusable("the value is nested too deeply", "write it flatter") from None
     bounded(data)
     return data
 
 
 def hosts_of(path: Path) -> list[HostInput]:
-    """Return the hosts of an inventory; none if the inventory does not exist yet.
+    """Return the hosts of an inventory; an empty list if the inventory does not exist yet.
 
     Raises UserError for a broken inventory.
     """
@@ -298,13 +302,14 @@ def hosts_of(path: Path) -> list[HostInput]:
 
 
 def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, Any]) -> str:
-    """An inventory's text with one more host in a group.
+    """Return an inventory's text with one more host in a group.
 
     Args:
-        text: the file's present text.
+        text: the file's current text.
 
     Raises:
-        UserError: the line would not add the host to the file; the message has the line.
+        UserError: no line at the end of the file can add the host; the message has the host's
+            entry.
     """
     before = _written(path, text).get(group)
     host = repr((name, dict(data)))

@@ -1,7 +1,8 @@
-"""API keys with names: the keys that open the proxies, and their files on the controller.
+"""Named API keys, which the proxies accept, and their files on the controller.
 
-A key has up to two values at a time. Beside its file, ``.new`` is the next value during a rotation,
-``.old`` is still valid after a rotation, and ``.revoked`` marks a key without a value.
+A key has up to two values at a time. Beside the key's file, ``.new`` has the next value during a
+rotation, ``.old`` has the previous value, which stays valid after a rotation, and ``.revoked``
+marks a key without a value.
 """
 
 import hashlib
@@ -17,11 +18,11 @@ from sparkwright.findings import finding, user_error
 from sparkwright.host.lib.records import dataclass, field
 
 _MESSAGES = user_error.Messages(__file__)
-#: The name of the fleet's own key (``api_key_file``).
+#: Name of the fleet's own key (``api_key_file``).
 DEFAULT = "default"
-#: The name under which a host tests its own proxies.
+#: Name under which a host tests its own proxies.
 OWN = "sparkwright"
-#: The name under which an address for all models identifies its requests to proxies of services.
+#: Name under which an address for all models sends its requests to the proxies of services.
 ADDRESS = "address"
 DIRECTORY = Path(".sparkwright/keys")
 #: Source of the keys between proxies and engines, and between the ranks of a cluster.
@@ -33,14 +34,15 @@ class Keys:
     """The keys of a host.
 
     Attributes:
-        clients: name -> the values that open the host's proxies, none for a revoked key; the
-            fleet's own key is among them, its current value first.
-        engine: key that the proxies send to engines in place of the client's key. It never leaves
-            the host.
-        address: key that the fleet's address sends to services' proxies beside a client's key.
+        clients: name -> values that the host's proxies accept; a revoked key has no value. The
+            fleet's own key is included, with its current value first.
+        engine: key that the proxies send to engines in place of the client's key. This key never
+            leaves the host.
+        address: key that the fleet's address sends to services' proxies together with a client's
+            key.
         page: secret with which Open WebUI signs its sessions.
         ranks: cluster -> the secret by which its ranks recognize each other.
-        services: service and name -> the user's secret for the service.
+        services: (service, name of the secret) -> the user's secret for the service.
     """
 
     clients: Mapping[str, tuple[Secret, ...]]
@@ -72,13 +74,13 @@ class KeyFile:
         self.new, self.old, self.revoked = (path.with_name(f"{path.name}.{kind}") for kind in kinds)
 
     def values(self, *, dry: bool = False) -> tuple[Secret, ...]:
-        """Valid values. A missing key is made, unless it was revoked or the run writes nothing."""
+        """Return the valid values; a missing key is made, unless it was revoked or in a dry run."""
         current = () if self.revoked.exists() else (api_key(self.path, {}, dry=dry),)
         beside = (item for item in (self.new, self.old) if item.exists())
         return (*current, *(api_key(item, {}) for item in beside))
 
     def begin(self) -> None:
-        """Make a rotation's new value; an existing value stays."""
+        """Make the new value of a rotation; an existing new value stays."""
         api_key(self.new, {})
 
     def promote(self) -> None:
@@ -89,7 +91,7 @@ class KeyFile:
         self.revoked.unlink(missing_ok=True)
 
     def retire(self) -> None:
-        """Forget the value from before the rotation."""
+        """Delete the value from before the rotation."""
         self.old.unlink(missing_ok=True)
 
     def revoke(self) -> None:
@@ -100,7 +102,7 @@ class KeyFile:
 
 
 def source_of(settings: HostSettings, name: str) -> Source:
-    """Return the origin of a key. Raises KeyError for a name without a key on the host."""
+    """Return the source of a key. Raises KeyError for a name without a key on the host."""
     if name == DEFAULT:
         return settings.api_key_source
     return settings.keys[name].command or str(DIRECTORY / name)
@@ -136,8 +138,8 @@ def keys_of(
                     services[name, secret.name] = text
     problems.stop()
     main = clients[DEFAULT]
-    # If the key comes from another source, derive this value from it, so that every controller
-    # makes the same value.
+    # If the API key comes from the environment or a command, the engine key is derived from it, so
+    # that every controller derives the same engine key.
     elsewhere = VARIABLE in environment or isinstance(settings.api_key_source, tuple)
     base = main[0] if elsewhere and not ENGINE.exists() else api_key(ENGINE, {}, dry=dry)
 
@@ -148,7 +150,7 @@ def keys_of(
     ranks = {name: made_of(f"ranks of cluster {name}") for name in settings.clusters}
     address = made_of("the address of all models")
     page = made_of(f"sessions of Open WebUI on {host}")
-    # The text must not change: each host's key is derived from it.
+    # The text must not change: each host's engine key is derived from this text.
     engine = made_of(f"vLLM on {host}")
     return Keys(clients, engine, ranks, services, address, page)
 
@@ -156,7 +158,7 @@ def keys_of(
 def key_problems(
     host: str, settings: HostSettings, environment: Mapping[str, str]
 ) -> list[finding.Finding]:
-    """Faults in the existing keys. No command is run, no key is made."""
+    """Find faults in the existing keys, without running a command or making a key."""
     problems = user_error.Problems()
     _clients(host, settings, environment, problems, dry=True, commands=False)
     return [problem.on(host) for problem in problems]
@@ -171,7 +173,7 @@ def _clients(
     dry: bool,
     commands: bool = True,
 ) -> dict[str, tuple[Secret, ...]]:
-    """The values of each client's key.
+    """Return the values of each client's key.
 
     Keys from commands are included only if the commands may run.
     """
@@ -196,10 +198,10 @@ def _clients(
 
 
 def rotated(settings: HostSettings, name: str) -> KeyFile:
-    """The files of a key that this command changes.
+    """Return the files of a key that a command is about to change.
 
     Raises:
-        UserError: the key does not come from a file of the controller.
+        UserError: the key does not come from a file on the controller.
     """
     source = source_of(settings, name)
     if name == DEFAULT and VARIABLE in os.environ:

@@ -1,8 +1,8 @@
-"""Addresses of notices: ``notify`` in the settings, and addresses with a secret from files and
-commands.
+"""Addresses of notices: from ``notify`` in the settings, or, if the address has a secret, from a
+file or a command.
 
-An address is ``ntfy:``, ``mailto:`` or ``webhook:``; secret sources may have every URL of Apprise's
-too (``tgram://…``, ``discord://…``).
+An address begins with ``ntfy:``, ``mailto:`` or ``webhook:``. Files and commands may also provide
+any URL of Apprise (``tgram://…``, ``discord://…``).
 """
 
 import hashlib
@@ -28,7 +28,7 @@ MOST = 20
 #: Forms of addresses, by kind.
 _kinds = cache(partial(beside, __file__, "notices.yaml"))
 _MESSAGES = user_error.Messages(__file__)
-#: Random part of a path, as in the webhook of a chat: anybody who has it can post.
+#: Random part of a path, as in a chat's webhook: anybody with this part can post.
 _DRAWN = re.compile(r"(?=.*[0-9])[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{32,}")
 
 
@@ -37,7 +37,7 @@ class Address:
     """Destination of notices.
 
     Attributes:
-        url: Apprise's URL, or ``https://`` of a webhook.
+        url: URL for Apprise, or a webhook's own URL.
         shown: kind and host, without parts that may be secret: ``webhook at hooks.example.org``.
         public: whether settings may contain the address: its kind is built in, and it has no
             secret.
@@ -55,7 +55,7 @@ class Address:
 
 def _without_secret(text: str) -> str:
     problem = (
-        "this address contains a secret, which settings must not hold: put the address into "
+        "this address contains a secret, which settings must not contain: put the address into "
         "a file (notify_file), or name a command that prints it (notify_command)"
     )
     try:
@@ -65,16 +65,16 @@ def _without_secret(text: str) -> str:
             problem = "an address in the settings must begin with ntfy:, mailto: or webhook:"
     except ValueError as error:
         problem = str(error)
-    # Messages leave the value out, which may be a secret.
+    # The value may be a secret, so messages leave it out.
     raise PydanticCustomError(validation.HIDDEN, "{what}", {"what": problem})
 
 
-#: An address that settings may hold.
+#: Address that settings may contain.
 NoticeAddress = Annotated[str, AfterValidator(_without_secret)]
 
 
 class NoticeSettings(BaseModel):
-    """A host's settings of notices, by the names in ``HostSettings``."""
+    """A host's settings for notices, with the same names as in ``HostSettings``."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -88,7 +88,7 @@ def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, 
     without duplicates.
 
     Args:
-        hosts: name and data of each host. Other settings are ignored, even faulty settings.
+        hosts: name and data of each host. Other settings are ignored, even if they are faulty.
 
     Raises:
         UserError: an address is invalid, or a secret can't be read.
@@ -130,7 +130,7 @@ def _lines(text: str, where: str) -> Iterator[Address]:
             try:
                 yield address(word, f"address {number}")
             except ValueError as error:
-                # The message lacks the line itself, which is a secret.
+                # The line itself is a secret, so the message leaves it out.
                 raise _MESSAGES.refusal("notice", f"{where}, line {number}", error=error) from None
 
 
@@ -170,7 +170,7 @@ def _formed(kind: dict[str, Any], rest: str) -> Address:
 
 
 def as_json(url: str) -> str:
-    """A webhook's URL for Apprise's POST of JSON; its query is kept."""
+    """Return the URL with which Apprise posts JSON to a webhook; the webhook's query is kept."""
     parts = urlsplit(url)
     scheme = "jsons" if parts.scheme == "https" else "json"
     query = urlencode([(f"-{key}", value) for key, value in parse_qsl(parts.query)], safe="-")

@@ -1,7 +1,8 @@
 """Parse a host's inventory and group_data into settings; a mistake names its file and key.
 
-pyinfra does not validate its own keys of a host: a port of 70000 connects to 4464, and a negative
-number of retries runs no operation at all. So this module validates them.
+pyinfra does not validate a host's connection keys: with port 70000 it connects to port 4464, and
+with a negative number of retries it runs no operation at all. This module validates these keys,
+too.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -57,7 +58,7 @@ CONNECTION_KEYS = (
 def connection_problems(
     host: str, data: Mapping[str, Any], origin: Callable[[str], str]
 ) -> Iterator[Finding]:
-    """Faults in a host's keys for pyinfra."""
+    """Find faults in the keys of a host's data that pyinfra reads."""
     try:
         Connection.model_validate(dict(data))
     except ValidationError as error:
@@ -72,12 +73,12 @@ def connection_problems(
 
 
 _MESSAGES = Messages(__file__)
-#: Depth of a key -> its location.
-_PLACES = {1: "write it beside 'services', on the host", 3: "write services.NAME.{key}"}
+#: Depth at which a key is valid -> remedy for a misplaced key.
+_PLACES = {1: "write it beside 'services', in the host's settings", 3: "write services.NAME.{key}"}
 
 
 def _keys(annotation: Any, depth: int = 1) -> Iterator[tuple[int, str]]:
-    """The keys of settings and their nested types, each with its depth."""
+    """Yield the keys of settings and of their nested types, each with its depth."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         for name, field in annotation.model_fields.items():
             yield depth, name
@@ -89,7 +90,7 @@ def _keys(annotation: Any, depth: int = 1) -> Iterator[tuple[int, str]]:
 
 @cache
 def _known_keys() -> dict[int, list[str]]:
-    """Keys by depth: 1 is the top, 3 a service."""
+    """Return the known keys by depth: 1 for keys of a host, 3 for keys of a service."""
     result = {1: list(CONNECTION_KEYS)}
     for depth, name in _keys(HostSettings):
         result.setdefault(depth, []).append(name)
@@ -140,7 +141,9 @@ def parse_settings(
 def _within_bounds(
     host: str, data: Mapping[str, Any], origin: Callable[[str], str], problems: list[Finding]
 ) -> Iterator[tuple[str, Any]]:
-    """Settings within the bounds of size and depth; other settings are problems."""
+    """Yield the settings within the bounds of size and depth; add a problem for every other
+    setting.
+    """
     for key, value in data.items():
         try:
             if not key.startswith("my_"):

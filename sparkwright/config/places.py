@@ -1,8 +1,8 @@
-"""Locations of data: the library's own, and a site's own, which takes precedence.
+"""Locations of the library's data, and of a site's own data, which takes precedence.
 
-The wheel carries the library's data inside the package (pyproject.toml forces them in); a checkout
-has them once, at its root. The site is the working directory, as for pyinfra: its ``templates/``
-and ``catalog/`` take precedence over the library's unless they are the same folders.
+The wheel contains the library's data inside the package (pyproject.toml includes it there); in a
+checkout, the data is at the root. The site is the working directory, as for pyinfra: its
+``templates/`` and ``catalog/`` take precedence over the library's unless they are the same folders.
 """
 
 from collections.abc import Iterable

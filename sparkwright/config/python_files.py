@@ -1,7 +1,7 @@
 """Python files that users write, inventories and group_data: read and run within bounds.
 
-The files are the user's own code and have the user's rights: a call of ``os._exit``, or a loop
-within a C function, ends or holds the process and can't be caught here.
+The files are the user's own code and have the user's rights: this module can't catch a call of
+``os._exit``, which ends the process, or a loop within a C function, which blocks the process.
 """
 
 import ast
@@ -25,7 +25,7 @@ from sparkwright.findings.user_error import refusal
 _LARGEST = 1024**2
 #: Largest number of ``for`` clauses of one comprehension: some thousands crash Python's compiler.
 _CLAUSES = 50
-#: Seconds of CPU time, and of total time, since a file may wait for a directory service.
+#: Limits in seconds of a file's CPU time and total time; a file may wait for a directory service.
 COMPUTING = 3.0
 TAKING = 60.0
 
@@ -35,14 +35,14 @@ class _TooLong(BaseException):
 
 
 def source(path: Path) -> tuple[ast.Module, CodeType]:
-    """A file, parsed and compiled.
+    """Parse and compile a file.
 
     Raises:
         UserError: the file can't be read, or is not Python; the message has the line.
     """
     try:
         if files.read_bytes(path, _LARGEST).startswith(codecs.BOM_UTF8):
-            problem = "it begins with a byte order mark, which pyinfra can't read"
+            problem = "the file begins with a byte order mark, which pyinfra can't read"
             raise Unusable(problem, "save the file in UTF-8 without a byte order mark", 1)
         return _compiled(files.read(path, _LARGEST), path)
     except Unusable as error:
@@ -52,10 +52,10 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
 def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
     """Run a file as pyinfra does, and return the names that its top level defines.
 
-    Its output goes to standard error, and it has no standard input, so it can't prompt.
+    The file's output goes to standard error. The file has no standard input, so it can't prompt.
 
     Raises:
-        UserError: the file can't be read or run; the text has the line.
+        UserError: the file can't be read or run; the message has the line.
     """
     code = code or source(path)[1]
     result: dict[str, Any] = {"__file__": str(path)}
@@ -81,7 +81,7 @@ def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """The names that a file imports, which are not settings."""
+    """Return the names that a file imports, which are not settings."""
     result: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -112,7 +112,7 @@ def _compiled(text: str, path: Path) -> tuple[ast.Module, CodeType]:
     except SyntaxError as error:
         raise Unusable(f"not valid Python: {error.msg}", "fix that line", error.lineno) from None
     except (RecursionError, MemoryError):
-        raise Unusable("not valid Python: nested too deep", "write it flatter") from None
+        raise Unusable("not valid Python: nested too deeply", "write it flatter") from None
     except ValueError as error:  # a NUL
         raise Unusable(f"not valid Python: {error}", "save it as plain text") from None
 
@@ -145,11 +145,11 @@ def _limited() -> Iterator[None]:
 
 def _description(error: BaseException) -> str:
     if isinstance(error, _TooLong):
-        return f"runs without end (more than {COMPUTING:g} s of computing, or {TAKING:g} s in all)"
+        return f"runs without end (over {COMPUTING:g} s of CPU time, or {TAKING:g} s in total)"
     if isinstance(error, SystemExit):
         return "ends the program (SystemExit) instead of defining hosts or settings"
     if isinstance(error, EOFError):
-        return "asks for input, but has no standard input"
+        return "reads input, but has no standard input"
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # the exception's own __str__ may fail

@@ -17,7 +17,7 @@ def registry_address(address: str) -> str:
     """Validate an address for git.
 
     Raises:
-        ValueError: the address has another transport, or git would read it as an option.
+        ValueError: the address is not https or a local path, or git would read it as an option.
     """
     if not address.isprintable() or any(item.isspace() for item in address):
         raise ValueError("an address must not contain spaces or control characters")
@@ -41,7 +41,7 @@ RegistryAddress = Annotated[str, AfterValidator(registry_address)]
 
 
 def named_registries(hosts: Iterable[HostInput]) -> dict[str, str]:
-    """Return every registry that a host's settings name; parsing validates the settings."""
+    """Return every registry in the hosts' settings, which are not validated here."""
     result: dict[str, str] = {}
     for host in hosts:
         data: Any = host.data.get("registries")
@@ -51,5 +51,5 @@ def named_registries(hosts: Iterable[HostInput]) -> dict[str, str]:
 
 
 def local_path(address: str) -> Path:
-    """The folder of a local address."""
+    """Return the folder of a local address."""
     return Path(address).expanduser().resolve()

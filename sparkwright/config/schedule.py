@@ -17,7 +17,7 @@ _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)|24:00", re.ASCII)
 
 @dataclass(frozen=True)
 class Calendar:
-    """A setting, read.
+    """A parsed calendar.
 
     Attributes:
         days: days on which the hours begin, by ``DAYS``.
@@ -29,8 +29,8 @@ class Calendar:
     end: int
 
     def windows(self) -> Iterator[tuple[int, int]]:
-        """Begin and end in minutes of the week, which begins on Monday; the end may be in the next
-        week.
+        """Yield begin and end in minutes of the week, which begins on Monday. A window that reaches
+        into the next week is split in two.
         """
         for day in self.days:
             begin = day * DAY + self.begin
@@ -40,7 +40,7 @@ class Calendar:
                 yield 0, end - WEEK
 
     def times(self) -> tuple[str, ...]:
-        """Begin and end, as ``OnCalendar=`` takes them."""
+        """Return begin and end in the syntax of ``OnCalendar=``."""
         over = self.begin + self._length
         after = tuple(sorted({(day + over // DAY) % 7 for day in self.days}))
         return _on(self.days, self.begin), _on(after, over % DAY)
@@ -56,10 +56,10 @@ def _on(days: tuple[int, ...], minute: int) -> str:
 
 
 def calendar(text: str) -> Calendar:
-    """Read a setting.
+    """Parse the text of a calendar.
 
     Raises:
-        ValueError: the calendar is invalid; the text has the fault and the syntax.
+        ValueError: the calendar is invalid; the message has the fault and the syntax.
     """
     match = _TIMES.fullmatch(text)
     if match is None:

@@ -79,9 +79,7 @@ def line(command: tuple[str, ...], setting: str) -> str:
 
 
 def _read(stream: IO[bytes]) -> queue.Queue[bytes]:
-    """Read a stream up to its end or the limit, in parallel with others: a full pipe would block
-    the command.
-    """
+    """Read a stream up to its end or the limit, in a thread: a full pipe would block commands."""
     result: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=lambda: result.put(stream.read(LARGEST + 1)), daemon=True).start()
     return result
@@ -93,4 +91,4 @@ def _shown(output: bytes, secret: str) -> str:
     for part in filter(None, secret.splitlines()):
         text = text.replace(part, "(secret)")
     shown = " ".join("".join(item if item.isprintable() else " " for item in text).split())
-    return shown[-300:] or "without a message on standard error"
+    return shown[-300:] or "no message on standard error"

@@ -25,7 +25,7 @@ _MESSAGES = Messages(__file__)
 VARIABLE = "SPARKWRIGHT_API_KEY"
 #: Origin of a secret: a file of the controller, or a command that prints it.
 Source = str | tuple[str, ...]
-#: Words of a command that prints a secret, as in settings.
+#: Words of a command that prints a secret, as settings have them.
 Command = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 #: Pattern of values that survive an environment file and an HTTP header unchanged.
 _FORM = re.compile(r"[A-Za-z0-9._~+/=-]{16,256}")
@@ -53,12 +53,12 @@ class SecretText(str):
 
 
 def shown(source: Source) -> str:
-    """Expression of a shell that inserts the secret: ``$(cat FILE)`` or ``$(COMMAND)``."""
+    """Return a shell expression that inserts the secret: ``$(cat FILE)`` or ``$(COMMAND)``."""
     return f"$({shlex.join(('cat', source) if isinstance(source, str) else source)})"
 
 
 def pasted(source: Source) -> str:
-    """Expression by which a shell of the controller inserts the API key, in any folder."""
+    """Return a shell expression that inserts the API key in any folder of the controller."""
     if os.environ.get(VARIABLE):
         return f"${VARIABLE}"
     return shown(str(Path(source).absolute()) if isinstance(source, str) else source)
@@ -91,7 +91,7 @@ def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool 
 
 
 def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
-    """The key of ``api_key``, without making a key.
+    """Return the key of ``api_key``, without making a key.
 
     Raises:
         UserError: the key is missing, or as in ``api_key``.
@@ -104,7 +104,7 @@ def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
 def of_service(
     source: Source | None, variable: str | None, environment: Mapping[str, str], where: str
 ) -> Secret:
-    """A secret of a service, without the white space around it.
+    """Return a secret of a service without surrounding white space.
 
     Args:
         where: file and key, for messages. Messages hide the command, and the path of a missing
@@ -124,7 +124,7 @@ def of_service(
 
 
 def private_text(path: Path, subject: str, where: str | None = None) -> str:
-    """The text of a file with a secret, without the white space around it.
+    """Return the text of a file with a secret, without surrounding white space.
 
     Args:
         where: text for messages, in place of the path.
@@ -163,7 +163,7 @@ def made(path: Path, text: str) -> None:
 
 
 def checked(key: str, where: str) -> Secret:
-    """A key in a form that survives an environment file and an HTTP header. Raises UserError."""
+    """Return a key that survives an environment file and an HTTP header. Raises UserError."""
     if not _FORM.fullmatch(key):
         raise _MESSAGES.refusal("unusable-key", where)
     return Secret(key)

@@ -1,6 +1,4 @@
-"""Settings of a host, as inventory and group_data give them: typed, complete, and without unknown
-keys.
-"""
+"""Settings of a host from inventory and group_data: typed, with defaults, no unknown keys."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -27,11 +25,11 @@ from sparkwright.config.registries import RegistryAddress, RegistryName
 from sparkwright.config.schedule import CalendarText
 from sparkwright.config.secrets import Command, Source
 
-#: The least budget of an answer that may think first.
+#: Least token budget of an answer if the model may think first.
 THINKING_TOKENS = 2048
-#: Addresses at which only the host itself reaches a server.
+#: Address at which only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
-#: Addresses that mean every address of the host.
+#: Bind addresses that stand for every address of the host.
 EVERY_ADDRESS = ("0.0.0.0", "::", "*")
 
 
@@ -48,7 +46,7 @@ class SmokeSettings(_Settings):
     """Smoke test of a service.
 
     Attributes:
-        thinking: whether the model may think first; max_tokens must then hold its thoughts, too.
+        thinking: whether the model may think first; max_tokens then includes the thoughts.
         max_tokens: budget of one answer.
     """
 
@@ -60,11 +58,11 @@ class RolloutSettings(_Settings):
     """Roll-out to hosts that already serve. Set ``rollout`` in group_data/all.py.
 
     Attributes:
-        canaries: hosts that go first, by number or by name.
+        canaries: hosts that are switched first: a number, or names.
         batch: hosts per batch after the canaries, as a number or a share of all (``"25%"``).
         pause_seconds: pause between two batches.
-        soak_seconds: observation of a switched host before the next batch; some releases die
-            after a minute.
+        soak_seconds: observation of a switched host before the next batch; some releases fail after
+            a minute.
         notice_seconds: time in which a proxied service reports 503 before it drains; must exceed
             the time until the fleet's address notices.
         drain_seconds: time for running requests before a service behind a proxy stops.
@@ -93,8 +91,8 @@ class ActivationSettings(_Settings):
     Attributes:
         stay_seconds: least time that a service runs before a request activates another service
             of its group.
-        wait_seconds: longest wait of a request until its service gives real answers; 0 answers with
-            503 and ``Retry-After``.
+        wait_seconds: longest wait of a request until its service answers; with 0, requests get 503
+            and ``Retry-After``.
     """
 
     stay_seconds: float = Field(default=600, ge=0)
@@ -162,16 +160,16 @@ class ServiceSettings(_Settings):
         port: TCP port that clients connect to.
         bind: address that clients connect to; default ``0.0.0.0`` behind the proxy, ``127.0.0.1``
             without the proxy.
-        proxy: whether HAProxy listens on bind and port, asks for the key and passes only client
+        proxy: whether HAProxy listens on bind and port, checks the key and passes only client
             routes (docs/proxy.md).
         served_names: names instead of the recipe's; the first is the main name.
         image_tag: tag instead of the image's newest.
-        cluster: name of ``clusters`` whose hosts serve the model together; each of them has this
-            service, and the recipe sets ``ranks`` (docs/clusters.md).
+        cluster: name of ``clusters`` whose hosts serve the model together; each of these hosts has
+            this service, and the recipe sets ``ranks`` (docs/clusters.md).
         gpus: GPUs for the container, by UUID or index of ``nvidia-smi -L``; default: all GPUs.
-        arguments: ``vllm serve`` arguments over the recipe's; None removes an argument.
-        environment: variables over the recipe's; None removes a variable.
-        files: files that the container reads, over the recipe's with the same ``at``
+        arguments: ``vllm serve`` arguments that override the recipe's; None removes an argument.
+        environment: variables that override the recipe's; None removes a variable.
+        files: files that the container reads; they override the recipe's files with the same ``at``
             (docs/services.md).
         secrets: secrets that the container reads, such as a tool server's token, besides
             the recipe's (docs/services.md).
@@ -189,7 +187,8 @@ class ServiceSettings(_Settings):
             files temporary.
         boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.
             Default: yes, except with ``strict``.
-        exceptions: exceptions to the container's restrictions, with reasons; over the recipe's.
+        exceptions: exceptions to the container's restrictions, with reasons; they override the
+            recipe's.
         silenced: rule -> reason for ignoring it; every run repeats the reason.
         exclusive: name of a group. Only one of its services runs: the first in the file, until you
             activate another service (docs/services.md).
@@ -197,7 +196,8 @@ class ServiceSettings(_Settings):
             its group runs. This setting needs ``exclusive`` and ``proxy``.
         idle: idle time after which the service stops until the next request (docs/services.md).
             This setting needs ``proxy``, and in an exclusive group ``activate``.
-        adapters: LoRA adapters of the body, each served as a model; over the recipe's, by name.
+        adapters: LoRA adapters of the body, each served as a model; they override the recipe's by
+            name.
         kv_offload: space outside GPU memory for the KV cache of earlier conversations; replaces the
             recipe's; None removes it.
     """
@@ -249,23 +249,23 @@ class ServiceSettings(_Settings):
     @classmethod
     def _of_the_model(cls, value: str | None, info: ValidationInfo) -> str | None:
         if info.data.get("recipe"):
-            raise ValueError("this goes with 'model', and a recipe has its own; leave it out")
+            raise ValueError("only a service with 'model' has this setting; leave it out")
         return value
 
     @property
     def repository(self) -> str:
-        """The repository of ``model``."""
+        """Repository of ``model``."""
         return split(self.model or "/")[0]
 
     @property
     def choice(self) -> str:
-        """The quantization or file in ``model``; empty for a whole repository."""
+        """Quantization or file in ``model``; empty for a whole repository."""
         return split(self.model or "/")[1]
 
     @property
     def address(self) -> str:
-        """Address that clients connect to: vLLM's own key check leaves routes open, so without a
-        proxy only the host itself may connect.
+        """Address that clients connect to. Without a proxy, only the host itself may connect, since
+        vLLM's own key check leaves routes open.
         """
         return self.bind or ("0.0.0.0" if self.proxy else LOOPBACK)
 
@@ -307,7 +307,7 @@ class ClientKeySettings(_Settings):
     """The API key of one client. Without a command, sparkwright makes the key in
     ``.sparkwright/keys/NAME``.
 
-    A key with ``models`` or a limit opens only the fleet's ``address``.
+    A key with ``models`` or a limit is valid only at the fleet's ``address``.
 
     Attributes:
         command: command that prints the key, like api_key_command.
@@ -325,7 +325,7 @@ class ClientKeySettings(_Settings):
 
     @property
     def limited(self) -> bool:
-        """Return whether the key has rights or limits, which only the address can enforce."""
+        """Whether the key has rights or limits, which only the address can enforce."""
         return bool(self.model_dump(exclude={"command"}, exclude_none=True))
 
 
@@ -400,7 +400,7 @@ class HostSettings(_Settings):
             distribution's packages. LAN hosts are reached directly: private addresses, names
             without a dot or in ``.local``, ``.lan``, ``.internal`` and ``.home.arpa``.
         no_proxy: further names and addresses to reach directly.
-        lan_address: other hosts' address for this host; default: the controller's.
+        lan_address: address of this host for other hosts; default: the controller's.
         adopt_directories: directories of hosts (* for any part) with earlier downloads; files with
             the right content are copied instead of downloaded.
         allowed_pickles: pattern of ``org/name/path`` -> reason for downloading these
@@ -417,7 +417,7 @@ class HostSettings(_Settings):
         take_over: whether to stop, and keep, a container that was started by hand on a service's
             port; ``sparkwright remove`` starts it again.
         break_lock: whether to take over a host's lock from another run; for the command line.
-        keep_releases: releases kept per service, with images and weights, to go back to;
+        keep_releases: releases kept per service, with images and weights, for rollbacks;
             ``sparkwright models prune`` removes older releases.
         bundle: directory on the controller, made by ``sparkwright bundle``, that replaces hub and
             registry.
@@ -444,17 +444,17 @@ class HostSettings(_Settings):
             fabric addresses`` writes (docs/clusters.md). Set it in group_data/all.py.
         catalog_directories: your catalogs, read after the shipped catalog.
         registries: name -> git repository (``https://…`` or a path of the controller) of recipes
-            for ``sparkwright import @NAME``. The lock pins each registry to a commit. Only
-            imported content is served, and arguments of vLLM's own recipes for a service that names
-            a model (docs/own-models.md).
-        inventory: the site's inventory, if inventory/ has several and neither command line nor
-            SPARKWRIGHT_INVENTORY names one; read from group_data/all.py.
+            for ``sparkwright import @NAME``. The lock pins each registry to a commit. Hosts serve
+            only imported content; a service that names a model also uses arguments of vLLM's own
+            recipes (docs/own-models.md).
+        inventory: the site's inventory, if inventory/ has several, and command line and
+            SPARKWRIGHT_INVENTORY name none; read from group_data/all.py.
         lock_file: the lock of ``sparkwright lock``. If you name a file, it must exist.
         notify: addresses of ``sparkwright notify``: ``ntfy:TOPIC`` or ``ntfy:https://HOST/TOPIC``,
             ``mailto:NAME@DOMAIN?smtp=HOST:PORT``, ``webhook:https://HOST/PATH``
             (docs/monitoring.md).
         notify_file: file on the controller with further addresses, one per line: addresses that
-            contain a secret, and every URL of Apprise's (``tgram://…``, ``discord://…``).
+            contain a secret, and any URL of Apprise (``tgram://…``, ``discord://…``).
         notify_command: command that prints further addresses, like hub_token_command.
     """
 

@@ -1,4 +1,4 @@
-"""A new site: the user's own files, as in this repository's root."""
+"""Files of a new site, as they are at this repository's root."""
 
 import runpy
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ FILES = (
     "group_data/all.py",
     *(f"group_data/{family.group}.py" for family in FAMILIES.values()),
 )
-#: The rest of this repository's .gitignore is about its development.
+#: Heading in this repository's .gitignore: the lines below it are for development only.
 _DEVELOPMENT = "\n# Development"
 
 
@@ -44,12 +44,12 @@ def contents(hosts: Sequence[NewHost], catalog: Catalog) -> dict[str, str]:
 
 
 def without_recipe(hosts: Iterable[NewHost], catalog: Catalog) -> list[NewHost]:
-    """Hosts with too little GPU memory for every recipe of their card."""
+    """Return the hosts with too little GPU memory for every recipe of their card."""
     return [host for host in hosts if host.gpu in VRAM and largest_for(host.gpu, catalog) is None]
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write all files below a folder, or none; a missing folder is made.
+    """Write all files below a folder, or no file; a missing folder is made.
 
     Raises:
         UserError: names every existing file, before any file is written; or names a file that could
@@ -90,7 +90,7 @@ def _taken(path: Path) -> bool:
 
 
 def empty_inventory() -> str:
-    """The example inventory's explanation, without its hosts."""
+    """Return the docstring of the example inventory, without its hosts."""
     example = (SKELETON / INVENTORY).read_text(encoding="utf-8")
     return example[: example.index('"""\n', 3)] + '"""\n'
 
@@ -105,8 +105,10 @@ def is_example(inventory: Path) -> bool:
 
 
 def _inventory(hosts: Sequence[NewHost], catalog: Catalog) -> str:
-    """The example's explanation, and these hosts in their groups; the group is a pair (hosts, data)
-    if the card needs another recipe than its group's.
+    """Return the example's docstring and these hosts in their groups.
+
+    A host with a login user, or with a card that needs another recipe than its group's, becomes a
+    pair (name, data).
     """
     groups: dict[str, list[Any]] = {}
     for host in hosts:
@@ -119,13 +121,13 @@ def _inventory(hosts: Sequence[NewHost], catalog: Catalog) -> str:
 
 
 def group_of(host: NewHost) -> str:
-    """Group of the GPU's family in the inventory."""
+    """Return the inventory's group for the GPU's family."""
     return FAMILIES[GPUS[host.gpu]].group
 
 
 def services_of(host: NewHost, catalog: Catalog) -> dict[str, Any] | None:
-    """Services of a card that needs another recipe than its group's, empty if no recipe fits its
-    memory; None if the group's services fit.
+    """Return the services of a card that needs another recipe than its group's, empty if no recipe
+    fits the card's memory; None if the group's services fit.
     """
     if host.gpu not in VRAM:
         return None

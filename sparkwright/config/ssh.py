@@ -1,4 +1,4 @@
-"""The user's own ssh, with the inventory's connection data of a host."""
+"""Command line of the user's own ssh, with a host's connection data from the inventory."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +19,12 @@ _SAFE = {"BatchMode": "yes", "ConnectTimeout": "5", "StrictHostKeyChecking": "ye
 
 
 def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> list[str]:
-    """The command up to the host's address: without prompts, and without accepting the key of an
-    unknown host.
+    """Return the ssh command up to the host's address.
 
-    Args: name, data: name and data of the host in the inventory.
+    The command never prompts, and never accepts the key of an unknown host.
+
+    Args:
+        name, data: name and data of the host in the inventory.
         arguments: further arguments of ssh, such as ``-T``.
         options: options of ssh that override the defaults and the inventory's options.
     """

@@ -1,4 +1,4 @@
-"""A private key that ``ssh_key`` names, validated by its file before any login."""
+"""Check of the private key in ``ssh_key``, by its file, before any login."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ _PRIVATE = re.compile(rb"-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY-----\s(.*?)-----END"
 
 
 def fault(name: str) -> tuple[str, str] | None:
-    """Fault in the file of a private key and its remedy; None for a valid key.
+    """Return the fault in the file of a private key and the remedy; None for a valid key.
 
     Args:
         name: path as the user wrote it; ``~`` is expanded, as in pyinfra.
@@ -44,9 +44,9 @@ def fault(name: str) -> tuple[str, str] | None:
 def unusable_key(
     host: str, data: Mapping[str, Any], origin: Callable[[str], str]
 ) -> Iterator[Finding]:
-    """A private key that can't be used for a login.
+    """Report a private key that can't be used for a login.
 
-    Only this host fails, at the first connection.
+    The finding does not stop a run: only the host with this key fails, at its connection.
     """
     key = data.get("ssh_key")
     if isinstance(key, str) and (result := fault(key)):
@@ -54,7 +54,7 @@ def unusable_key(
 
 
 def is_encrypted(name: str) -> bool:
-    """Whether a private key has a passphrase."""
+    """Return whether a private key has a passphrase."""
     from cryptography.exceptions import UnsupportedAlgorithm  # only commands that log in need it
     from cryptography.hazmat.primitives.serialization import (
         load_pem_private_key,

@@ -1,7 +1,7 @@
-"""Hosts and services as a command line names them.
+"""Hosts and services that a command line names.
 
 A name is a host, a group or a pattern such as ``spark-*``, any of these followed by ``/SERVICE``,
-or a service, which then means every host that plans it.
+or a service, which selects every host with this service.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ class Targets:
     """Hosts and services that names select.
 
     Attributes:
-        limit: names, groups and patterns of hosts, as pyinfra's ``--limit``.
+        limit: names, groups and patterns of hosts, as for pyinfra's ``--limit``.
         services: host -> its selected services; hosts without an entry have all services selected.
     """
 
@@ -33,9 +33,9 @@ def targets_of(
     """Resolve names by the inventory and its group_data.
 
     Args:
-        services: whether services may be named; otherwise whole hosts alone.
-        planned: whether the hosts' services are known. If group_data can't be read, they are
-            unknown, and services are looked up on the hosts.
+        services: whether names may select services; otherwise, they select whole hosts only.
+        planned: whether the hosts' services are known. If group_data can't be read, services are
+            unknown and are looked up on the hosts.
 
     Raises:
         UserError: names each unknown name.
@@ -64,7 +64,7 @@ def targets_of(
 
 
 def services_of(host: HostInput) -> Iterator[str]:
-    """Names of the services in a host's settings."""
+    """Yield the names of the services in a host's settings."""
     services = host.data.get("services")
     yield from map(str, services if isinstance(services, dict) else ())
 

@@ -20,13 +20,13 @@ from sparkwright.host.lib import sandbox
 
 
 def template(name: str) -> Template:
-    """A template by its path below ``templates/``."""
+    """Return a template by its path below ``templates/``."""
     folders = tuple(folder.absolute() for folder in template_folders())
     return _environment(folders).get_template(name)
 
 
 def properties(name: str) -> tuple[str, ...]:
-    """Properties of units that a template below ``sandboxes/`` lists, line by line."""
+    """Return the unit properties in a template below ``sandboxes/``, one per line."""
     lines = template(f"sandboxes/{name}.j2").render().splitlines()
     return tuple(line for line in lines if line and not line.startswith("#"))
 
@@ -46,7 +46,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 
 
 class _Compiled(FileSystemBytecodeCache):
-    """A user's folder of compiled templates: compiling them takes 25 ms of each run.
+    """Cache of compiled templates in a folder of the user; compiling takes 25 ms per run.
 
     The folder is not used if it can't be written, or other users may write to it.
     """
@@ -65,7 +65,7 @@ class _Compiled(FileSystemBytecodeCache):
 
 
 def _quoted(value: object) -> str:
-    """A YAML string in the form of JSON, without parts that Compose's interpolation replaces."""
+    """Return a YAML string in the form of JSON, escaped against Compose's interpolation."""
     return json.dumps(str(value), ensure_ascii=False).replace("$", "$$")
 
 
@@ -86,6 +86,7 @@ def _yaml_dumper() -> Any:
 
 
 def _yaml(value: object) -> str:
-    """A value as YAML, on one line. Text is always in quotes: readers of YAML 1.1 and 1.2 differ in
-    which bare words are text (``1e3``, ``y``)."""
+    """Return a value as one line of YAML. Text is always in quotes: readers of YAML 1.1 and 1.2
+    differ in which bare words are text (``1e3``, ``y``).
+    """
     return str(_yaml_dumper()(value)).removesuffix("...\n").rstrip("\n")

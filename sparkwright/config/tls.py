@@ -11,13 +11,15 @@ CA = CA_DIRECTORY / "ca.crt"
 
 
 def scheme(settings: HostSettings, *, proxied: bool) -> str:
-    """URL scheme of a service for its clients; an engine without a proxy serves plain HTTP."""
+    """Return the URL scheme of a service for its clients; an engine without a proxy serves plain
+    HTTP.
+    """
     return "https" if settings.tls and proxied else "http"
 
 
 def clients_ca(settings: HostSettings) -> str | None:
-    """The file on the controller with which clients verify a host; None for public CAs, and without
-    TLS.
+    """Return the CA's file on the controller with which clients verify a host; None for public CAs,
+    and without TLS.
     """
     if settings.tls is None:
         return None

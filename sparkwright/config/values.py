@@ -1,4 +1,4 @@
-"""Types of values in settings: numbers with both ends, names, paths, addresses."""
+"""Types of values in settings: numbers within bounds, names, paths, addresses."""
 
 import re
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from sparkwright.catalog.data import Straight
 
 #: A service's name becomes a systemd unit, a Compose project and a directory.
 ServiceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
-#: Strict, since pyinfra, HAProxy and systemd do not take "22" or True for a number.
+#: Strict integer, since pyinfra, HAProxy and systemd do not accept "22" or True as a number.
 Whole = Annotated[int, Field(strict=True)]
 #: A TCP port.
 Port = Annotated[Whole, Field(ge=1, le=65535)]
-#: Seconds of waiting, a day at most.
+#: Waiting time in seconds, a day at most.
 Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 WholeSeconds = Annotated[Whole, Field(gt=0, le=86400)]
 #: GiB of memory or disk.
@@ -34,7 +34,7 @@ AbsolutePath = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$", max_length=1
 
 def _no_system_directory(path: str) -> str:
     if _SYSTEM.fullmatch(path):
-        raise ValueError("this is the system's; name a directory of its own, such as /opt/models")
+        raise ValueError("this is a system directory; name another directory, such as /opt/models")
     return path
 
 
@@ -43,7 +43,7 @@ OwnDirectory = Annotated[AbsolutePath, AfterValidator(_no_system_directory)]
 AbsolutePattern = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/*?-]+$", max_length=1024), Straight]
 #: Reason for an exception to a rule.
 Reason = Annotated[str, Field(min_length=8, max_length=2000)]
-#: Address without an account, since units' environment is world-readable.
+#: Address of an HTTP proxy, without an account, since the environment of units is world-readable.
 ProxyAddress = Annotated[str, Field(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
 HttpAddress = Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]
 
@@ -60,7 +60,7 @@ Address = Annotated[
     Field(pattern=r"^(\*|[A-Za-z0-9_:][A-Za-z0-9._:%-]*)$", max_length=253),
     AfterValidator(_usable_address),
 ]
-#: A host's name as URLs have it, without a port; engines compare the whole name, in lower case.
+#: Host's name as in URLs, without a port; engines compare the whole name, in lower case.
 HostName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=253)]
 _Word = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")]
 

@@ -446,8 +446,10 @@ class Switch:
         """
         for switch in self._waking:
             if _container(switch) != before[switch.name]:
+                lines = journal.last(switch.service.unit, _LINES, since=f"@{int(self._started)}")
                 died = f"{switch.name}: the service died within {self._soak_seconds:.0f} s of use"
-                return [died, *_of_journal(journal.last(switch.service.unit, 6))]
+                cause = journal.cause(lines)
+                return [f"{died}: {cause}" if cause else died, *_of_journal(lines[-6:])]
         return []
 
     def _soak(self, before: dict[str, str]) -> list[str]:

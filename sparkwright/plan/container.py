@@ -32,10 +32,11 @@ echo "nothing bounds the KV cache: the image has no $tool" >&2; exit 127; }}; do
 (while sleep 10; do find {OFFLOAD_MOUNT} -name '*.bin' -printf '%T@ %s %p\\n' | sort -rn |
 awk '(all += $2) > MOST {{print $3}}' | xargs -r rm -f; done) 2>/dev/null & """
 #: The engine binds without removing an existing socket, and the umask of its files would leave the
-#: socket to root alone. Only root and HAProxy may enter its directory.
+#: socket to root alone. Only root and HAProxy may enter its directory. The `sleep` of some images
+#: takes whole seconds alone.
 _LISTEN = f"""\
 rm -f {SOCKET_MOUNT}/http.sock; \
-(until chmod 0666 {SOCKET_MOUNT}/http.sock; do sleep 1; done) 2>/dev/null & """
+(until chmod 0666 {SOCKET_MOUNT}/http.sock; do sleep 0.2 || sleep 1; done) 2>/dev/null & """
 #: ``export "$key"`` does not evaluate the value. Without the file or a key in it, the engine
 #: does not start.
 _START = f'IFS= read -r key <{SECRETS_MOUNT} && export "$key" && exec "$0" "$@"'

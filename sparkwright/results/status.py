@@ -245,7 +245,8 @@ def cells(seen: Deployment, name: str) -> tuple[str, ...]:
         up = f"given up ({service.unit.get('Result', '?')})"
     # An idle engine sleeps in its process, and its unit stays active.
     elif seen.sleeping.get(name) == NOBODY or (name in seen.sleeping and not _up(service)):
-        up, health = "sleeps", f"{visible(seen.sleeping[name], 41)} runs"
+        runs = seen.sleeping[name]
+        up, health = "sleeps", "idle" if runs == NOBODY else f"{visible(runs, 41)} runs"
     elif _up(service) and container:
         up = age(seen.now - epoch(container.started))
     plan = "not planned" if planned is None else "as planned"

@@ -1,4 +1,4 @@
-"""A host before its bootstrap, the remaining steps, and the reboot for a new driver."""
+"""Inspection of a host before bootstrap, the remaining steps, and the reboot for a new driver."""
 
 import time
 from dataclasses import dataclass
@@ -27,20 +27,20 @@ from sparkwright.run.observation import look
 from sparkwright.run.preflight import every_finding
 from sparkwright.run.state import HostRun, refuse
 
-#: Seconds for a reboot: a Spark takes about two minutes, a server that checks much memory takes
-#: longer.
+#: Deadline for a reboot and pause between two attempts to connect, in seconds: a Spark takes about
+#: two minutes, and a server that checks much memory takes longer.
 _SECONDS, _PAUSE = 900.0, 5.0
 
 
 def state_of(host: Host, request: BootstrapRequest) -> BootstrapState:
-    """Inspect the host and return its present state. One remote execution. Raises HostError."""
+    """Inspect the host and return its current state. One remote execution. Raises HostError."""
     return ask(
         host, inspection, request, BootstrapState, sudo=Sudo.IF_POSSIBLE, timeout=120, secrets=False
     )
 
 
 def decided(host: Host, host_run: HostRun) -> tuple[BootstrapState, Decision] | None:
-    """Remaining bootstrap work.
+    """Decide on the remaining bootstrap work.
 
     If an obstacle blocks the work, the host stays unchanged, and the function returns None.
     """
@@ -68,7 +68,7 @@ class Readiness:
 
     Attributes:
         findings: all findings that bootstrap's steps do not fix.
-        weights, image: bytes to download of each.
+        weights, image: bytes of weights and image to download.
         free: free bytes of the file system for the weights.
         speed: bytes per second that the host receives from the hub; 0 without a measurement.
         hub: server of the measurement.
@@ -86,14 +86,14 @@ class Readiness:
 
 
 def readiness(host: Host, host_run: HostRun) -> Readiness:
-    """Observe a host, and judge it as bootstrap and preflight will. Raises HostError."""
+    """Observe a host, and check it like bootstrap and preflight. Raises HostError."""
     asked = time.time()
     host_run.connection = host_run.connection or addresses(host)
     state = state_of(host, request_of(host_run.settings))
     decision = decide(host_run.desired.plan, state, host_run.lan_addresses)
     observed = look(host, host_run)
     cured = decision.cures
-    # If no step is planned, add the findings that the requested steps would cure.
+    # If bootstrap is blocked, leave out the findings that the requested steps would fix.
     if errors(decision.findings):
         cured = cured.union(*(CURES.get(step, ()) for step in host_run.settings.bootstrap))
     judged = [finding for finding in every_finding(host_run, asked) if finding.id not in cured]
@@ -107,9 +107,9 @@ def readiness(host: Host, host_run: HostRun) -> Readiness:
 
 
 def speed(host: Host, host_run: HostRun, observed: observe.Observation) -> tuple[int, str]:
-    """Download speed of the largest file that a host lacks, in bytes per second, and the source.
+    """Measure the download speed of the largest missing file; return bytes per second and server.
 
-    The speed is 0, without a measurement, if the host lacks no file or the hub does not answer.
+    The speed is 0, without a measurement, if no file is missing or the hub does not answer.
     """
     settings, token = host_run.settings, host_run.token
     files = [(file.size, f"{model.endpoint}/{model.resolved.repository}/resolve/"
@@ -135,11 +135,12 @@ def speed(host: Host, host_run: HostRun, observed: observe.Observation) -> tuple
 
 @changing.operation()
 def rebooted(state: BootstrapState, *, asked: bool = False) -> changing.Commands:
-    """Reboot the host for its new driver, and continue once the host is back; fail the host if no
-    reboot was requested.
+    """Reboot the host for its new driver, and continue once the host is back.
 
-    pyinfra's own ``server.reboot`` does not fit: it detects a reboot by the uptime, which a
-    container shares with its machine, and waits while holding the host's lock.
+    Fail the host if no reboot was requested.
+
+    pyinfra's own ``server.reboot`` is not used: it detects a reboot by the uptime, which a
+    container shares with its machine, and holds the host's lock during the wait.
 
     Args:
         state: the host's state before the reboot.
@@ -162,8 +163,8 @@ def _reboot(state: State, host: Host) -> bool:
     try:
         locks.take(host)
         before = ask(host, reboot, 2, str, timeout=60)
-        # Release the lock before the reboot: other runs could not distinguish it from a dead run's
-        # lock.
+        # Release the lock before the reboot: other runs could not distinguish the lock from a dead
+        # run's lock.
         locks.release(host)
         host.log("rebooting")
         _wait(host, before)
@@ -191,5 +192,5 @@ def _wait(host: Host, before: str) -> None:
         except (HostError, OSError, EOFError):
             continue
     raise HostError(
-        f"the host is not back {_SECONDS / 60:.0f} minutes after its reboot: look at its console"
+        f"the host is not back {_SECONDS / 60:.0f} minutes after its reboot: check its console"
     )

@@ -15,16 +15,16 @@ from sparkwright.host.fetch.request import PeerServerRequest, document
 from sparkwright.plan.lan import at
 from sparkwright.plan.peer_keys import CONTROLLER, Peer, RunKeys
 
-#: Connections that wait to be accepted, as in templates/peers/port.socket.j2.
+#: Largest number of connections that wait to be accepted, as in templates/peers/port.socket.j2.
 _BACKLOG = 4096
 _LOCK = Lock()
 _running: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
 
 
 def serve(bundle: str, address: str, port: int, keys: RunKeys) -> Peer:
-    """Serve the bundle to hosts as a peer. Returns the peer's address.
+    """Serve the bundle to hosts as a peer. Returns the peer.
 
-    The server starts with the first call for an address of this machine in the hosts' network.
+    The first call for an address of this machine starts the server.
 
     Raises:
         HostError: the port is taken.
@@ -37,7 +37,7 @@ def serve(bundle: str, address: str, port: int, keys: RunKeys) -> Peer:
 
 
 def _start(bundle: Path, address: str, port: int, keys: RunKeys) -> subprocess.Popen[bytes]:
-    # A directory of this process alone: two runs may serve the same site.
+    # Each process has its own directory, since two runs may serve the same site.
     state = Path(tempfile.mkdtemp(prefix="bundle-", dir=Path(".sparkwright").resolve()))
     atexit.register(shutil.rmtree, state, ignore_errors=True)
     key = state / "keys" / keys.run

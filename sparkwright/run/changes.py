@@ -1,4 +1,4 @@
-"""Changes of hosts by commands: operations with their requests, and their answers by host."""
+"""Changes that commands make on hosts: operations with their requests and answers."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,7 +17,7 @@ from sparkwright.operations.lib.changing import Commands, look, operation
 from sparkwright.run import questions
 from sparkwright.run.state import HostRun
 
-#: Names of a host's services; None for all of them.
+#: Names of a host's services; None for all services.
 ServicesOf = Callable[[str], tuple[str, ...] | None]
 
 
@@ -64,12 +64,12 @@ def activated(
 
 
 def _drain(run: HostRun) -> float:
-    """Longest time in seconds for services to leave their proxy."""
+    """Return the longest time in seconds until the services are drained."""
     return run.settings.rollout.notice_seconds + run.settings.rollout.drain_seconds
 
 
 def _failed(answers: Mapping[str, ControlAnswer | ActivateAnswer], done: str) -> str | None:
-    """Reason why no further host is changed: an earlier host does not answer."""
+    """Return the reason to change no further host: an earlier host does not answer."""
     failed = [name for name, answer in answers.items() if answer.faults]
     return f"not {done}, since {failed[0]} does not answer" if failed else None
 
@@ -77,7 +77,7 @@ def _failed(answers: Mapping[str, ControlAnswer | ActivateAnswer], done: str) ->
 def in_maintenance(
     host: Host, run: HostRun, answers: dict[str, MaintenanceAnswer], *, on: bool, why: str = ""
 ) -> None:
-    """Take each host out of every pool, or put it back once it answers."""
+    """Take each host out of every pool, or put the host back once it answers."""
     root = run.settings.services_root
     control.in_maintenance(
         name=f"Maintenance: {'on' if on else 'off'}",
@@ -88,8 +88,9 @@ def in_maintenance(
 
 
 def pruned(host: Host, run: HostRun, answers: dict[str, DiskUsage]) -> None:
-    """Remove everything that neither the plan nor a kept release needs; without a plan, no model
-    and no image.
+    """Remove everything that neither the plan nor a kept release needs.
+
+    Without a plan, models and images stay.
     """
     request = questions.disk_usage_request(run)
     disk_usage.pruned(
@@ -115,7 +116,7 @@ def removed(
 
 
 def verified(host: Host, run: HostRun, _: dict[str, None]) -> None:
-    """Hash every file of the planned models again; a wrong file fails the host."""
+    """Hash every file of the planned models again; a damaged file fails the host."""
     _hashed(name="Models: hash again", run=run)
 
 

@@ -1,6 +1,6 @@
-"""SSH connections: made fast, made to notice a dead host, and counted.
+"""SSH connections: low latency, detection of dead hosts, and a count of executions.
 
-An unusable key fails only its hosts.
+An unusable key fails only the hosts that use the key.
 """
 
 import os
@@ -24,14 +24,14 @@ DEAD_AFTER = 30
 
 
 class KeyUnusable(ConnectError):
-    """A private key can't be used to log in; the text ends with the remedy."""
+    """A private key can't be used for the login; the message ends with the remedy."""
 
 
 def private_key(load: Any, state: Any, key_filename: str, key_password: str | None) -> Any:
     """Load the private key of a host with pyinfra's own ``load``.
 
     Raises:
-        KeyUnusable: the key can't be used; the text has cause and remedy.
+        KeyUnusable: the key can't be used; the message has cause and remedy.
     """
     if key_filename in state.private_keys:
         return state.private_keys[key_filename]
@@ -57,16 +57,16 @@ def private_key(load: Any, state: Any, key_filename: str, key_password: str | No
 
 
 class Connections(BaseStateCallback):
-    """Callbacks that tune each new connection and report hosts that can't be reached."""
+    """Callbacks that tune each new connection and report unreachable hosts."""
 
     def host_before_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """Prepare a host, once, before its connection."""
+        """Prepare a host before its connection."""
         hooks.only_connect_errors(host)
         if not _STOCK:
             hooks.with_transport(host, _tuned)
 
     def host_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """Tune a host's connection, once, before its first command."""
+        """Tune a host's connection before its first command."""
         transport = hooks.transport_of(host)
         if not _STOCK and transport is not None and isinstance(transport.sock, socket.socket):
             tune(transport.sock)
@@ -80,7 +80,7 @@ class Connections(BaseStateCallback):
         hooks.count_executions(host, count)
 
     def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
-        """Report a host that can't be reached or refuses the login."""
+        """Report an unreachable host or a refused login."""
         check = f" (check that the host is on, 'ssh {host.name}', and its ssh_ settings)"
         memory(host).failure = f"not reached: {error}" + check * (
             not isinstance(error, KeyUnusable)
@@ -88,17 +88,17 @@ class Connections(BaseStateCallback):
 
 
 def _tuned(connection: object, **arguments: Any) -> Transport:
-    """paramiko's transport over a tuned connection; a jump host's connection is not a socket."""
+    """Tune a connection and return its transport; a jump host's connection is not a socket."""
     if isinstance(connection, socket.socket):
         tune(connection)
     return Transport(connection, **arguments)  # type: ignore[arg-type]
 
 
 def tune(connection: socket.socket) -> None:
-    """Send small packets at once, and raise an error instead of waiting endlessly for a dead host.
+    """Make a connection send small packets at once, and fail when its host is dead.
 
-    paramiko leaves Nagle's algorithm on: against delayed acknowledgements every execution then
-    waits about 40 ms.
+    paramiko leaves Nagle's algorithm on: with delayed acknowledgements, every execution then waits
+    about 40 ms.
     """
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,4 +1,4 @@
-"""The end of a run: its table and its record."""
+"""Table and record of a finished run."""
 
 import json
 import os
@@ -23,7 +23,8 @@ from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph
 
 _STATE = Path(".sparkwright")
-#: Environment variable with the path of a run's record; with it, ``--dry`` writes a record as well.
+#: Environment variable with the path of a run's record; if it is set, ``--dry`` also writes a
+#: record.
 RECORD = "SPARKWRIGHT_RECORD"
 
 
@@ -41,7 +42,7 @@ def report(run: Run, *, as_json: bool) -> None:
     rows = [_row(name, item, dry=run.dry) for name, item in run.hosts.items()]
     named = os.environ.get(RECORD)
     record = Path(named or _STATE / "last-run.json")
-    # A run that the user declined has observed nothing: the last known states stay.
+    # A declined run has no observations, so the last known states stay.
     seen = [row for row in rows if named or row.is_known]
     if named or (seen and not run.dry):
         others = [] if named else _others(record, run.everyone - {row.host for row in seen})
@@ -52,7 +53,7 @@ def report(run: Run, *, as_json: bool) -> None:
 
 
 def _others(record: Path, hosts: Collection[str]) -> list[Any]:
-    """Rows of these hosts in the record of earlier runs; empty if the record can't be read."""
+    """Return the rows of hosts in the record of earlier runs; empty if it can't be read."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         rows = json.loads(record.read_text("utf-8"))["hosts"]
         return [row for row in rows if row["host"] in hosts]
@@ -60,7 +61,7 @@ def _others(record: Path, hosts: Collection[str]) -> list[Any]:
 
 
 def _unplanned(run: Run) -> str:
-    """Table of the outcomes of services and hosts in a run without a plan."""
+    """Render the outcomes of services and hosts in a run without a plan."""
     rows = [("HOST", "SERVICE", "STATE", "RELEASE")]
     failed = []
     for name, item in run.hosts.items():
@@ -72,8 +73,10 @@ def _unplanned(run: Run) -> str:
 
 
 def _pending(name: str, host_run: HostRun) -> Iterator[str]:
-    """Changes that the run would make on a host: the changes that our operations have announced,
-    and the names of the user's operations that would change something.
+    """Yield the changes that the run would make on a host.
+
+    These are the changes that our operations have announced, and the names of the user's operations
+    that would change something.
     """
     announced = host_run.memory.pending
     yield from chain.from_iterable(announced.values())
@@ -102,11 +105,9 @@ def _row(name: str, host_run: HostRun, *, dry: bool) -> table.Row:
 
 
 def service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
-    """Return the row of a service as planned, or of the running release if it is another
-    release.
-    """
+    """Return the row of a service: the planned release, or the running release if it differs."""
     outcome = host_run.outcomes.get(service.name)
-    # A service that only the host itself reaches is not at the host's address.
+    # A service on a loopback address can't be reached at the host's address.
     at = service.bind if settings.is_loopback(service.bind) else host_run.address
     row = table.ServiceRow(
         name=service.name,

@@ -1,7 +1,4 @@
-"""Addresses of ConnectX-7 ports, for ``sparkwright fabric addresses``.
-
-No deploy sets the addresses.
-"""
+"""Addresses of ConnectX-7 ports, which only ``sparkwright fabric addresses`` sets."""
 
 from pyinfra.api.host import Host
 

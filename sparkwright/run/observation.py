@@ -1,5 +1,6 @@
-"""Observation and status of a host in a run, with the plan's services, or with services that are
-read back from the host if the plan is broken.
+"""Observation and status of a host in a run.
+
+The services are the plan's, or, without a plan, are read back from the host.
 """
 
 from dataclasses import replace
@@ -17,7 +18,7 @@ from sparkwright.run.state import HostRun
 
 
 def look(host: Host, host_run: HostRun) -> observe.Observation:
-    """Observe a host, and give its pools the addresses of replicas that the host reaches.
+    """Observe a host, and set the reachable addresses of replicas in the host's pools.
 
     Raises:
         HostError: the host does not answer.
@@ -35,9 +36,7 @@ def look(host: Host, host_run: HostRun) -> observe.Observation:
 
 
 def _reached_from_here(host: Host) -> dict[str, str]:
-    """Return the addresses at which this machine reached hosts, without hosts behind a jump
-    host.
-    """
+    """Return the addresses at which this machine reached hosts, except hosts behind a jump host."""
     direct = {}
     for other in host.state.inventory:
         connection = addresses(other)
@@ -47,10 +46,10 @@ def _reached_from_here(host: Host) -> dict[str, str]:
 
 
 def status_of(host: Host, host_run: HostRun, *, texts: bool) -> HostStatus:
-    """Releases, state and history of the host's services. One remote execution.
+    """Return releases, state and history of the host's services. One remote execution.
 
     Raises:
-        HostError: the answer has a value that no service can have.
+        HostError: the answer has an impossible value.
     """
     root = host_run.settings.services_root
     ports = {each.name: (each.gate.address, each.gate.port) for each in host_run.services}
@@ -68,10 +67,9 @@ def status_of(host: Host, host_run: HostRun, *, texts: bool) -> HostStatus:
 
 
 def services_of(host_run: HostRun, answer: HostStatus) -> dict[str, Service]:
-    """The services of a host by name: planned services, or without a plan the services of the
-    host's status.
+    """Return a host's planned services by name; without a plan, the services of its status.
 
-    A service whose record is damaged, or of another version of sparkwright, is left out.
+    A service is left out if its record is damaged or from another version of sparkwright.
     """
     if host_run.plan_known:
         return {service.name: service for service in host_run.services}

@@ -1,4 +1,4 @@
-"""The plan of a host in a deploy without a site: from its data and settings alone."""
+"""Plan of a host in a deploy without a site, only from the host's data and given settings."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ from sparkwright.site.desired import DesiredHost, desired_fleet
 def planned(**settings: Any) -> DesiredHost:
     """Plan the host: its services with images, models, files and keys.
 
-    This machine looks tags and revisions up, unless ``lock_file`` names their lock. The API key is
-    made at the first run, but not under ``--dry``, as in a site.
+    This machine resolves tags and revisions, unless ``lock_file`` names a lock. As in a site, the
+    first run makes the API key, except under ``--dry``.
 
     Args:
-        settings: settings in the form of a site's group_data. The host's own data is read, too,
-            except keys that are not settings.
+        settings: settings as in a site's group_data. They override the settings and ``ssh_`` keys
+            in the host's own data.
 
     Raises:
         PyinfraError: names every mistake in the settings.

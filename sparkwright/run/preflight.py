@@ -1,6 +1,4 @@
-"""Preflight: one observation per host and all findings at once; a host with an error stays
-unchanged.
-"""
+"""Preflight: observe each host once and report all findings; an error keeps the host unchanged."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -19,14 +17,14 @@ from sparkwright.proxy import reachable
 from sparkwright.run import observation, state
 
 _NOT_CALLED = (
-    "the settings name steps of bootstrap, and this run does not do them: let deploy.py call "
+    "the settings name steps of bootstrap, but this run does not include them: let deploy.py call "
     "bootstrap() before preflight() (docs/rollouts.md)"
 )
 
 
 @operation()
 def passed(warnings: int, again: Callable[[Host], Sequence[str]] | None = None) -> Commands:
-    """The result of preflight as an operation, so that pyinfra's results show it.
+    """Operation with the result of preflight, so that pyinfra's results show the result.
 
     Args:
         again: function that checks the host after bootstrap and returns its faults.
@@ -41,7 +39,7 @@ def judged(host: Host, host_run: state.HostRun, *, dry: bool) -> bool:
     """Observe and check a host; refuse it if any finding is an error.
 
     Args:
-        dry: whether to ignore a switch under way instead of waiting for it.
+        dry: whether to ignore a running switch instead of waiting for its end.
 
     Returns:
         Whether the run continues on the host.
@@ -72,7 +70,7 @@ def judged(host: Host, host_run: state.HostRun, *, dry: bool) -> bool:
 
 
 def judged_again(host: Host, host_run: state.HostRun) -> Sequence[str]:
-    """Judge a host after bootstrap; return why it can't continue.
+    """Check a host after bootstrap; return the reasons why the host can't continue.
 
     Raises:
         HostError: the host does not answer.
@@ -82,15 +80,16 @@ def judged_again(host: Host, host_run: state.HostRun) -> Sequence[str]:
 
 
 def _judge(host: Host, host_run: state.HostRun, asked: float, cured: frozenset[str]) -> str | None:
-    """Print the host's findings. Returns the reason to refuse the host, without findings that
-    bootstrap will fix.
+    """Print the host's findings, except findings that bootstrap will fix.
+
+    Returns the reason to refuse the host; None without an error.
     """
     result = every_finding(host_run, asked)
     later = dict.fromkeys(finding.id for finding in result if finding.id in cured)
     host_run.findings = [finding for finding in result if finding.id not in cured]
     tell(host, host_run.findings)
     if later:
-        host.log(f"{', '.join(later)}: judged again when bootstrap is done")
+        host.log(f"{', '.join(later)}: checked again after bootstrap")
     names = ", ".join(dict.fromkeys(finding.id for finding in errors(host_run.findings)))
     return f"refused by preflight: {names}" if names else None
 
@@ -101,14 +100,14 @@ def every_finding(host_run: state.HostRun, asked: float) -> list[Finding]:
     Args:
         asked: time of the request, in seconds since the epoch by this machine's clock.
     """
-    # Half of the round trip: about when the host read its clock.
+    # The host read its clock at about half of the round trip.
     result = judge(host_run.desired, host_run.observed, now=(asked + time.time()) / 2)
     result += new_violations(host_run.desired, host_run.observed, host_run.violations)
     return [*result, *reachable.unreached(host_run.proxies, host_run.observed.reached)]
 
 
 def _observe(host: Host, host_run: state.HostRun) -> float:
-    """Observe the host. Returns the time of the request, in seconds since the epoch."""
+    """Observe the host, and return the time of the request, in seconds since the epoch."""
     asked = time.time()
     observation.look(host, host_run)
     return asked

@@ -41,20 +41,21 @@ from sparkwright.run.observation import look, services_of, status_of, unreadable
 from sparkwright.run.state import HostRun
 
 T = TypeVar("T")
-#: Seconds for one sample of the load: nvidia-smi has 10, and each service's metrics have 5.
+#: Timeout in seconds for one sample of the load; nvidia-smi gets 10 of these seconds, and each
+#: service's metrics get 5.
 _LOOK = 20
-#: Seconds after which a skipped host is considered again.
+#: Seconds between two checks whether an answer is needed.
 _IDLE = 0.25
 #: Seconds between the doctor's two samples of the metrics.
 _BETWEEN = 5
-#: Seconds to hash 100 GB at 30 MB/s, the speed of the slowest useful disk.
+#: Timeout in seconds for hashing: 100 GB at 30 MB/s, the speed of the slowest useful disk.
 _HASHING = 3600
 
 
 def answered(
     program: ModuleType, request: Callable[[HostRun], object], answer: type[T], timeout: float = 90
 ) -> Callable[[Host, HostRun], T]:
-    """Return the question that a program on each host answers.
+    """Return a question that a program on each host answers.
 
     Args:
         request: function that returns the program's request for a host's part of the run.
@@ -72,7 +73,7 @@ def _answer(
 
 
 def deployment(host: Host, run: HostRun) -> Deployment:
-    """Status of the host beside its plan."""
+    """Return the status of the host together with its plan."""
     if not run.plan_known:
         return Deployment(**vars(status_of(host, run, texts=False)), plan_known=False)
     with ThreadPoolExecutor(1) as pool:  # both requests run at the same time
@@ -97,8 +98,9 @@ def deployment(host: Host, run: HostRun) -> Deployment:
 
 
 def _refusals(run: HostRun, observation: observe.Observation) -> tuple[str, ...]:
-    """Preflight's errors for which the next deploy would refuse the host, by their ids; empty if
-    the next deploy bootstraps the host first.
+    """Return the ids of preflight's errors for which the next deploy would refuse the host.
+
+    The result is empty if the next deploy bootstraps the host first.
     """
     if run.settings.bootstrap:
         return ()
@@ -107,7 +109,7 @@ def _refusals(run: HostRun, observation: observe.Observation) -> tuple[str, ...]
 
 
 def facts(host: Host, run: HostRun) -> Facts:
-    """Facts that the doctor judges: symptoms, the plan, and findings of preflight."""
+    """Return the facts for the doctor: symptoms, the plan, and findings of preflight."""
     if not run.plan_known:
         status = status_of(host, run, texts=False)
         services = services_of(run, status)
@@ -130,7 +132,7 @@ def _examination(
 ) -> doctor.Examination:
     models, root = run.settings.models_root, run.settings.services_root
     engines = {each.name: (each.gate.address, each.gate.port) for each in services}
-    # Other services have no release with a port, so the request names an unused port.
+    # The releases of these services name no port, so the request names an unused port.
     engines |= dict.fromkeys(unknown, ("127.0.0.1", 1))
     request = doctor.ExaminationRequest(engines, models, root, _BETWEEN, metric_names())
     return ask(host, doctor, request, doctor.Examination, timeout=120)
@@ -149,7 +151,7 @@ def _corrupts(catalog: Catalog, service: ServicePlan) -> bool:
 
 
 def fabric(host: Host, run: HostRun) -> FabricLook:
-    """The host's part of the fabric, and its serving image."""
+    """Return the host's part of the fabric, and the image that serves there."""
     image = run.services[0].image if run.services else None
     addresses = run.settings.fabric_addresses
     clusters = (cluster.hosts for cluster in run.settings.clusters.values()
@@ -163,14 +165,12 @@ def fabric(host: Host, run: HostRun) -> FabricLook:
 
 
 def known_keys(host: Host, run: HostRun) -> tuple[str, ...]:
-    """Return hash and name of each key that opens the host's proxies. One remote execution."""
+    """Return hash and name of each key that the host's proxies accept. One remote execution."""
     return _keys(host, run, None)
 
 
 def renewed_keys(host: Host, run: HostRun) -> tuple[str, ...]:
-    """Give the proxies the keys of the plan, under the host's lock; then return hash and name of
-    each key.
-    """
+    """Write the plan's keys into the proxies under the host's lock; return hashes and names."""
     if run.proxies is None:
         return ()
     locks.take(host)
@@ -196,7 +196,7 @@ def used_disk(host: Host, run: HostRun) -> DiskUsage:
 def deep_smoke(
     host: Host, run: HostRun, *, meant: Callable[[str, str], bool] = lambda *_: True
 ) -> dict[str, DeepResult]:
-    """Test all promises of the recipes; without a plan, all promises of the releases."""
+    """Test every ability that the recipes declare; without a plan, all abilities of releases."""
     services, sleeping = {service.name: service for service in run.services}, set[str]()
     if run.desired.plan.groups or not run.plan_known:
         status = status_of(host, run, texts=False)
@@ -205,8 +205,8 @@ def deep_smoke(
         lacking |= {*unreadable(run, status)}
         if not run.plan_known and lacking:
             names = ", ".join(sorted(lacking))
-            raise HostError(f"{names}: the release lacks the expected answers")
-    # A follower is not tested: the head of its cluster answers.
+            raise HostError(f"{names}: the release has no expected answers to test against")
+    # A follower is not tested, since the head of its cluster answers.
     services = {
         name: each
         for name, each in services.items()
@@ -231,7 +231,7 @@ def deep_smoke(
 
 
 def disk_usage_request(run: HostRun) -> DiskUsageRequest:
-    """Request for the host's disk usage, with the plan's models and images."""
+    """Return the request for the host's disk usage, with the plan's models and images."""
     return DiskUsageRequest(
         models_root=run.settings.models_root,
         services_root=run.settings.services_root,
@@ -246,8 +246,9 @@ def disk_usage_request(run: HostRun) -> DiskUsageRequest:
 
 
 def hashed_again(host: Host, run: HostRun) -> list[str]:
-    """Hash every file of the planned models, or without a plan of all models with a receipt, and
-    return the faults as lines.
+    """Hash every file of the planned models, and return the faults as lines.
+
+    Without a plan, hash all models that have a receipt.
     """
     directories = tuple(model.directory for model in run.desired.models)
     if not run.plan_known:
@@ -265,7 +266,7 @@ def hashed_again(host: Host, run: HostRun) -> list[str]:
         )
         faults += [f"{directory}: {fault}" for fault in verified.faults]
     if faults:
-        faults.append("deploy again: damaged files are fetched again, and the others are kept")
+        faults.append("deploy again: the deploy fetches damaged files and keeps the others")
     return faults
 
 
@@ -279,7 +280,7 @@ def follow(
     count: int = 0,
     wanted: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Send a host the same request until the command ends.
+    """Send a host the same request repeatedly until the command ends.
 
     Args:
         take: function that gets each answer, or the reason of a failure.
@@ -309,7 +310,7 @@ def follow(
 
 
 def load_request(run: HostRun) -> load.LoadRequest:
-    """Request for the load of a host's services."""
+    """Return the request for the load of a host's services."""
     services = [service for service in run.desired.plan.services if not service.follower]
     return load.LoadRequest(
         services={service.name: engine_at(service) for service in services},
@@ -318,8 +319,8 @@ def load_request(run: HostRun) -> load.LoadRequest:
     )
 
 
-#: Command for a host's load. Its request goes through standard input, since sudo logs every
-#: command.
+#: Question for a host's load. The request goes through standard input, since sudo logs every
+#: command line.
 current_load = answered(load, load_request, load.HostLoad, timeout=_LOOK)
 
 

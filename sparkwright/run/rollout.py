@@ -1,5 +1,5 @@
-"""A roll-out and a rollback: switches in batches until the first failure, with the ranks of a
-cluster together; target releases of services, and results.
+"""Roll-out and rollback: switches in batches until the first failure, with all ranks of a cluster
+together; target releases of services, and results.
 """
 
 import time
@@ -28,7 +28,7 @@ Switch = Callable[[Host], SwitchJournal]
 
 
 def named(run: Run) -> Iterator[tuple[str, list[str]]]:
-    """Name and hosts of every batch of this run."""
+    """Yield name and hosts of every batch of this run."""
     every = run.rollout.batches
     for n, names in enumerate(every, 1):
         few = ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
@@ -36,13 +36,14 @@ def named(run: Run) -> Iterator[tuple[str, list[str]]]:
 
 
 def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJournal:
-    """Switch a host when its batch comes, unless the roll-out stops earlier.
+    """Switch a host in its batch, unless the roll-out has stopped.
 
     Args:
-        left: function called if the batch does not come.
+        left: function to call if the roll-out stops before the host's batch.
 
     Raises:
-        HostError: the batch does not come, or the connection to the host is lost.
+        HostError: the roll-out stops before the host's batch, or the connection to the host is
+            lost.
     """
     run = run_of(host)
     rollout, settings = run.rollout, run.rollout_settings
@@ -76,10 +77,11 @@ def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJo
 def with_ranks(
     host: Host, switch: Switch, *, turn: Callable[[Host, Switch], SwitchJournal] | None = None
 ) -> SwitchJournal:
-    """Switch a host once all other ranks of its clusters are ready to follow.
+    """Switch a host if all other ranks of its clusters are ready to follow.
 
     Args:
-        turn: context to wait for the host's turn, if hosts are switched one after the other.
+        turn: function that switches the host in its turn, if hosts are switched one after the
+            other.
 
     Raises:
         HostError: another rank is not ready; the host stays unchanged.
@@ -96,7 +98,7 @@ def with_ranks(
 
 
 def apart(run: Run, host_run: HostRun) -> str | None:
-    """Return why a head's followers can't switch with the head; None if they can."""
+    """Return why the followers can't switch together with their head; None if they can."""
     ranks = [service.rank for service in host_run.desired.plan.services]
     heads = [rank for rank in ranks if rank is not None and rank.head]
     absent = {name for rank in heads for name in rank.hosts if name not in run.hosts}
@@ -111,14 +113,14 @@ def apart(run: Run, host_run: HostRun) -> str | None:
 
 
 def proxies_of(host_run: HostRun) -> ProxyRequest | None:
-    """Changes to the host's proxies when its services are switched."""
+    """Return the changes to the host's proxies for a switch of its services."""
     return proxies.switched(
         host_run.proxies, host_run.proxy_files, host_run.observed, host_run.settings.services_root
     )
 
 
 def asleep(host_run: HostRun) -> set[str]:
-    """The sleeping exclusive services, for the report: they get no requests."""
+    """Return the sleeping exclusive services, and record them for the report."""
     resting = [each for each in host_run.services if runs_instead(each, host_run.observed)]
     for service in resting:
         outcome = Outcome("sleeps", service.release, service.image)
@@ -127,7 +129,7 @@ def asleep(host_run: HostRun) -> set[str]:
 
 
 def leave(host_run: HostRun) -> None:
-    """Record that the host's batch is skipped: its services stay unchanged."""
+    """Record that the host's batch is skipped, so that its services stay unchanged."""
     for service in host_run.services:
         state = host_run.observed.services.get(service.name, ServiceState())
         if changes(service, host_run.secrets, host_run.observed):
@@ -136,8 +138,9 @@ def leave(host_run: HostRun) -> None:
 
 
 def elsewhere(run: Run, host_run: HostRun) -> bool:
-    """Return whether a service of the host runs another release than planned: by the host's
-    outcome, or for a follower by the head's outcome.
+    """Return whether a service of the host runs another release than planned.
+
+    The outcome of the host decides; for a follower, the outcome of its head.
     """
     for service in host_run.services:
         head = run.hosts.get(service.rank.hosts[0]) if service.rank and service.follower else None
@@ -153,10 +156,11 @@ def remember(
     ended: SwitchJournal,
     run: Run | None = None,
 ) -> None:
-    """Make the report name a switch that did not end as planned.
+    """Record the end of a switch for the report and for a later rollback of the fleet.
 
     Args:
-        run: the host's roll-out: hosts switched before a failure may go back too.
+        run: the run of a roll-out, in which hosts switched before a failure may be rolled back,
+            too.
     """
     if ended.result != "good":
         record(host_run, services, ended)
@@ -194,7 +198,7 @@ def to_take_back(host: Host, run: Run, host_run: HostRun) -> list[ServiceSwitch]
 def remember_taken_back(
     run: Run, host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal
 ) -> None:
-    """Report that the host runs its previous release instead of the planned release.
+    """Record that the host runs its previous release instead of the planned release.
 
     Raises:
         HostError: always, since the host is not as planned.
@@ -209,8 +213,10 @@ def remember_taken_back(
 def record(
     host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, *, good: str = ""
 ) -> None:
-    """Report the services' releases after a switch with an unplanned end: the target release for
-    services that were taken or rolled back, otherwise the former release.
+    """Record the services' releases after a switch with an unplanned end.
+
+    The release is the target release for services that were rolled back, otherwise the previous
+    release.
 
     Args:
         good: state of the services if the switch succeeded.
@@ -220,7 +226,7 @@ def record(
         if service.sleeps:
             continue  # the release was written, but not started
         checks = ended.checks.get(service.name)
-        # Without a valid plan no host is observed.
+        # Hosts are not observed without a valid plan.
         before = host_run.memory.observation
         seen = before.services.get(service.name) if before else None
         container = seen.container if seen else None
@@ -263,8 +269,8 @@ def targets_of(
     """Return the switches to earlier releases; None if the host is refused or in maintenance.
 
     Args:
-        to: target release; None for the former release.
-        only: names of services; empty for all services.
+        to: target release; None for the previous release.
+        only: names of services; None for all services.
     """
     try:
         if host_run.plan_known:
@@ -313,7 +319,7 @@ def _targets(
             releases = ", ".join(sorted(kept))
             problems.append(f"service {name} has no release {target} here; there are {releases}")
         elif record is None:
-            problems.append(f"release {target} of {name} lacks the expected answers")
+            problems.append(f"release {target} of {name} has no expected answers to test against")
         elif why := behind_another_proxy(
             name, target, was=record.gate.proxy is not None, planned=now.gate.proxy is not None
         ):

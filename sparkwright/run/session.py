@@ -38,28 +38,28 @@ from sparkwright.run import ending, site
 from sparkwright.run.state import HostRun, Run
 
 T = TypeVar("T")
-#: Function that queries a host; the command gets its answer.
+#: Function that queries a host and returns the answer.
 Question = Callable[[Host, HostRun], T]
-#: Function that calls operations for a host, which add their answers to the answers of all hosts.
+#: Function that calls operations for a host; the operations add their answers to the dictionary.
 Change = Callable[[Host, HostRun, dict[str, T]], None]
-#: Function that queries a host repeatedly, and passes each answer on.
+#: Function that queries a host repeatedly, and passes each answer to a function.
 Watch = Callable[[Host, HostRun, Callable[[T], None]], None]
 
 #: Function called with a host's name and its latest event.
 Notice = Callable[[str, str], None]
 
-#: Command-line options with another name, apart from capitals, in pyinfra's configuration.
+#: Command-line options whose name in pyinfra's configuration is not the same name in capitals.
 _RENAMED = {"shell_executable": "SHELL"}
-#: Options of the command line that are data of every host.
+#: Command-line options that become data of every host.
 _DATA = ("ssh_user", "ssh_port", "ssh_key")
-#: Seconds after which a reader of a watch may continue with other work.
+#: Seconds without an answer after which ``Session.watch`` yields None.
 _QUIET = 0.25
 _LOG = logging.getLogger("pyinfra")
 
 
 @dataclass
 class Session:
-    """Hosts of one command, with their plan. The hosts are connected at their first request."""
+    """Hosts of one command, with their plan. The first request to a host opens its connection."""
 
     run: Run
     inventory: Inventory
@@ -97,10 +97,10 @@ class Session:
         return self.answers(answers)
 
     def watch(self, watch: Watch[T]) -> Iterator[tuple[str, T] | None]:
-        """Answers as they arrive, with their hosts; None if none arrived for a quarter of a second.
+        """Yield hosts and answers as they arrive; None after a quarter second without an answer.
 
-        The iteration ends once all hosts have ended or failed. A failed host has its reason in
-        `answers`.
+        The iteration ends once every host has ended or failed. `answers` has the reason of a failed
+        host.
         """
         queue: Queue[tuple[str, T]] = Queue()
 
@@ -125,7 +125,7 @@ class Session:
             gevent.killall(greenlets)
 
     def change(self, change: Change[T]) -> Answers[T]:
-        """Run operations on the hosts; each is prepared for every host before the first runs."""
+        """Run operations on the hosts; all operations are prepared before the first runs."""
         state, answers = self.inventory.state, dict[str, T]()
 
         def prepared() -> None:
@@ -134,7 +134,7 @@ class Session:
 
         _LOG.info("--> Connecting to hosts...")
         state.set_stage(StateStage.Connect)
-        with suppress(PyinfraError):  # no host is left, and each failure was recorded
+        with suppress(PyinfraError):  # every host has failed, and each failure is recorded
             connect_all(state)
         _LOG.info("--> Preparing operations...")
         state.set_stage(StateStage.Prepare)
@@ -147,7 +147,7 @@ class Session:
         return self.answers(answers)
 
     def show(self, change: Change[None], *, as_json: bool) -> bool:
-        """Run operations, and print their results and the run's table as a deploy does.
+        """Run operations, and print their results and the run's table, like a deploy.
 
         Returns:
             Whether no host failed.
@@ -163,7 +163,7 @@ class Session:
         return not state.failed_hosts
 
     def answers(self, answers: dict[str, T]) -> Answers[T]:
-        """Answers of this session, with the reasons of hosts without an answer."""
+        """Return the answers of this session, with a reason for each host without an answer."""
         failures = {
             name: host.memory.failure or "no answer"
             for name, host in self.run.hosts.items()
@@ -174,8 +174,11 @@ class Session:
 
 
 def end_here() -> None:
-    """Have Ctrl-C raise KeyboardInterrupt in this greenlet; otherwise Python raises it in the
-    greenlet that runs, and a server's thread keeps it."""
+    """Make Ctrl-C raise KeyboardInterrupt in this greenlet.
+
+    Python would raise the exception in the running greenlet, where a server's thread would swallow
+    it.
+    """
     gevent.signal_handler(signal.SIGINT, gevent.getcurrent().throw, KeyboardInterrupt)
 
 
@@ -186,7 +189,7 @@ class Progress(BaseStateCallback):
         self._notice = notice
 
     def host_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """Report a connected host, once."""
+        """Report a connected host."""
         self._notice(host.name, "asked")
 
     def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
@@ -218,11 +221,11 @@ def session(
     shown: bool = False,
     frames: bool = False,
 ) -> Iterator[Session]:
-    """Plan a run over the site in the current folder; connections end with the session.
+    """Plan a run over the site in the current folder; the end of the session closes connections.
 
     Args:
         connection: pyinfra's options of connection and sudo, by name.
-        notice: object that is notified of each host's request, its progress and its end.
+        notice: function that is called for each host's request, its progress and its end.
         shown: whether pyinfra's messages about hosts go to standard error.
         frames: whether to print pyinfra's own frames.
 
@@ -271,7 +274,7 @@ def _opened(invocation: site.Invocation, connection: dict[str, Any], notice: Not
 
 
 def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
-    """Set pyinfra's configuration from the options; return the options that are data of hosts."""
+    """Set pyinfra's configuration from the options, and return the options for the hosts' data."""
     if connection.pop("same_sudo_password", False):
         config.SUDO_PASSWORD = getpass("sudo password: ")
     data = {name: connection[name] for name in _DATA if name in connection}
@@ -279,14 +282,14 @@ def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
         data["ssh_password"] = getpass("SSH password: ")
     for name, value in connection.items():
         program = name.removesuffix("_user")
-        # Like pyinfra: another user applies only to an explicit program.
+        # As in pyinfra, a user for sudo or dzdo needs --sudo or --dzdo.
         if name not in _DATA and (program not in ("sudo", "dzdo") or program in connection):
             setattr(config, _RENAMED.get(name, name.upper()), value)
     return data
 
 
 def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
-    """The hosts of ``--limit``; None for all hosts, since pyinfra has no group of them."""
+    """Return the hosts of ``--limit``; None for all hosts, since pyinfra has no group ``all``."""
     if not limit or "all" in limit:
         return None
     return [inventory.get_host(chosen.name) for chosen in limited(site.named(inventory), limit)]
@@ -297,7 +300,7 @@ def _set_output(*, shown: bool, frames: bool) -> None:
     pyinfra.is_cli = True  # affects only the output, as in pyinfra's own command line
     set_formatter(click.style)
     set_echo(click.echo)
-    atexit.register(gc.freeze)  # Python would collect all objects again at its end, 250 ms
+    atexit.register(gc.freeze)  # otherwise Python collects all objects at its exit, 250 ms
     for name in ("pyinfra", "paramiko"):
         log = logging.getLogger(name)
         log.handlers.clear()

@@ -1,7 +1,7 @@
-"""Sources of models and images in a run: decided once all hosts were observed, for the whole run.
+"""Sources of models and images in a run, decided for the whole run after all observations.
 
-Hosts that share a network of ConnectX-7 ports exchange weights and images over this network, or
-over the LAN if it does not answer.
+Hosts with a common network of ConnectX-7 ports share weights and images over this network, or over
+the LAN if the network does not answer.
 """
 
 from base64 import b64encode
@@ -29,14 +29,14 @@ from sparkwright.run import bundle_server
 from sparkwright.run.state import HostRun, Run
 from sparkwright.text.sizes import GIB
 
-#: Lock with which one host fills the cache, and all other hosts use the filled cache.
+#: Lock under which the first host fills the cache; all other hosts use the filled cache.
 _FETCHING = Lock()
-#: Prefix length of networks without a setting: published guides for these ports use it.
+#: Prefix length of networks without a setting, as in published guides for these ports.
 _USUAL = 24
 
 
 def sources(run: Run, host_run: HostRun, content: str | None = None) -> Sources:
-    """Source of a model or image for a host, by its settings and the other hosts' files."""
+    """Return the sources of a model or image for a host, by its settings and other hosts' files."""
     settings = host_run.settings
     limit = settings.download_limit_mb
     return Sources(
@@ -86,7 +86,7 @@ def build_of(host_run: HostRun, image: desired.DesiredImage) -> Callable[[], Ima
 
 
 def _derivation(image: desired.DesiredImage) -> ImageBuild:
-    """The context of an image that steps derive from the pulled image."""
+    """Return the build context of an image that steps derive from the pulled image."""
     own = image.planned.steps
     assert own is not None, "a derived image has steps"
     base = image.resolved.local_name(replace(image.planned, steps=None))
@@ -98,7 +98,7 @@ def _derivation(image: desired.DesiredImage) -> ImageBuild:
 
 
 def asked_for(run: Run, host_run: HostRun) -> list[str]:
-    """Content that other hosts will request from this host first."""
+    """Return the contents that other hosts will request from this host first."""
     return sorted(
         content
         for content in shared(host_run.desired, host_run.observed)
@@ -107,14 +107,14 @@ def asked_for(run: Run, host_run: HostRun) -> list[str]:
 
 
 def described(run: Run) -> Iterator[str]:
-    """Every host that would serve other hosts, as text."""
+    """Yield a line for each content that a host would serve to other hosts."""
     for item in run.live():
         for content in asked_for(run, item):
             yield f"{item.name} would serve {content} to other hosts"
 
 
 def _served_on(host_run: HostRun) -> tuple[str, ...]:
-    """Addresses on which a host serves other hosts; empty if the host does not share."""
+    """Return the addresses on which a host serves other hosts; empty without peer sharing."""
     if not host_run.settings.peer_sharing:
         return ()
     seen = host_run.memory.observation
@@ -127,14 +127,14 @@ def _addresses(run: Run, host_run: HostRun, content: str) -> Iterator[Peer]:
     if settings.bundle:
         if host_run.connection is None:
             raise HostError(
-                "a bundle is taken from the controller directly, which a jump host prevents: run "
-                "pyinfra on the jump host"
+                "a host fetches a bundle directly from the controller, which a jump host prevents: "
+                "run pyinfra on the jump host"
             )
         if ip_address(host_run.connection[0].partition("%")[0]).is_link_local:
             raise HostError(
-                "a bundle is taken from the controller, and this host was reached at an address "
-                "that only one interface can use (fe80::...): set ssh_hostname to its IPv4 address "
-                "or to another IPv6 address"
+                "a host fetches a bundle from the controller, but this host was reached at an "
+                "address that only one interface can use (fe80::...): set ssh_hostname to its IPv4 "
+                "address or to another IPv6 address"
             )
         yield bundle_server.serve(
             settings.bundle, host_run.connection[0], settings.peer_port, run.peer_keys
@@ -151,8 +151,9 @@ def _addresses(run: Run, host_run: HostRun, content: str) -> Iterator[Peer]:
 
 
 def _by_rails(host_run: HostRun, other: HostRun) -> Iterator[str]:
-    """Return where another host serves this host over the fabric; empty if its certificate has LAN
-    addresses only.
+    """Yield the URLs at which another host serves this host over the fabric.
+
+    There are no URLs if the other host's certificate has only LAN addresses.
     """
     certificate = other.peer_certificate
     if certificate and certificate.identity.name is None:
@@ -170,7 +171,7 @@ def _is_asked(run: Run, host_run: HostRun, content: str) -> bool:
 
 
 def _decided(run: Run) -> dict[str, dict[str, list[str]]]:
-    """Content -> host -> hosts that serve the content to it."""
+    """Return content -> host -> hosts that serve the content to this host."""
     if run.takes_from is None:
         run.takes_from = _decide(run)
     return run.takes_from
@@ -192,7 +193,7 @@ def _decide(run: Run) -> dict[str, dict[str, list[str]]]:
 
 
 def rails(own: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return a host's IPv4 addresses on ConnectX ports by interface, as the host reports them."""
+    """Return a host's reported IPv4 addresses on ConnectX ports, in the order of the interfaces."""
     return tuple(
         address
         for interface, every in sorted(own.items())
@@ -207,8 +208,9 @@ def towards(
     theirs: Mapping[str, tuple[str, ...]],
     wanted: FabricAddresses | None,
 ) -> Iterator[str]:
-    """Return another host's addresses that are in a network of this host's rails: a host may report
-    any address.
+    """Yield another host's addresses within the networks of this host's rails.
+
+    Other addresses are ignored, since a host may report any address.
     """
     own = rails(mine)
     reached = [_network(address, wanted) for address in own]

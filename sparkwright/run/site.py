@@ -1,4 +1,4 @@
-"""A pyinfra run over a site: planned before the first connection, reported at the end.
+"""A pyinfra run over a site: the plan before the first connection, and the report at the end.
 
 ``config.py`` of a site calls ``install``. pyinfra reads config.py first, then inventory and
 group_data, then connects. sparkwright plans before it connects, so that every mistake in the user's
@@ -44,8 +44,8 @@ from sparkwright.site.clusters import left_out
 from sparkwright.site.desired import DesiredFleet, DesiredHost, desired_fleet
 from sparkwright.text.visible import visible
 
-#: Settings that a run takes from a broken plan if they are readable: sparkwright's directories on
-#: the hosts, whether a lock is broken, and how hosts are switched.
+#: Settings that a run reads from a broken plan, if possible: sparkwright's directories on the
+#: hosts, whether to break a lock, and the roll-out.
 _READ = ("models_root", "services_root", "break_lock", "rollout")
 _LONGEST = 300
 
@@ -89,7 +89,7 @@ def broken(error: BaseException) -> str:
 
 
 def _settings(data: Mapping[str, Any]) -> HostSettings:
-    """The valid settings among the keys that a run without a plan reads."""
+    """Return the valid settings among the keys that a run without a plan reads."""
     texts: dict[str, Any] = {"services": {}}
     for key in _READ:
         if key in data:
@@ -101,25 +101,25 @@ def _settings(data: Mapping[str, Any]) -> HostSettings:
     return HostSettings.model_validate(texts)
 
 
-#: Seconds that planning may take in an emergency: registry and hub answer in two or three seconds.
+#: Deadline in seconds for planning in an emergency; registry and hub usually answer in two or three
+#: seconds.
 _PATIENCE = 15
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """A run as its command line requests it.
+    """A run that a command line requests.
 
     Attributes:
-        overrides: ``key=value``, as pyinfra's ``--data``.
+        overrides: ``key=value`` texts, as for pyinfra's ``--data``.
         limit, exclude: names and groups of hosts, and patterns of names.
         group_data: further folders of group data.
         planless: whether the run uses the state stored on the hosts if the plan is broken.
-        makes_secrets: whether to make and keep keys and certificates that the site lacks: not in a
-            read-only run or in an emergency. On another machine no host would have such a key, and
-            the next deploy from there would give it to the fleet.
+        makes_secrets: whether to make and keep missing keys and certificates: not in a read-only
+            run or in an emergency. On another machine, the new key would be unknown to the hosts,
+            and the next deploy from there would replace the fleet's key.
         switches: whether the run switches services.
-        resolves: whether to look up images and models; a change of keys needs neither registry nor
-            hub.
+        resolves: whether to look up images and models; a change of keys needs no registry or hub.
     """
 
     inventory: str
@@ -135,11 +135,11 @@ class Invocation:
 
 
 class CommandState(State):
-    """pyinfra's state in a sparkwright command that plans its run itself."""
+    """pyinfra's state in a sparkwright command, which plans its run itself."""
 
 
 def install() -> None:
-    """Hook planning and report into this run of pyinfra; a site's ``config.py`` calls this."""
+    """Add planning and report to this run of pyinfra; a site's ``config.py`` calls ``install``."""
     if isinstance(ctx_state.get(), CommandState):
         return
     parameters = hooks.command_line()
@@ -156,15 +156,16 @@ def install() -> None:
 
     _or_exit(lambda: read_files(invocation))
     hooks.before_connecting(plan, lambda state: ready(state, planned=bool(runs)))
-    atexit.register(gc.freeze)  # called last: Python would collect all objects again, 250 ms
+    atexit.register(gc.freeze)  # called last; saves a collection of 250 ms at exit
     atexit.register(reported)
 
 
 def ready(state: State, *, planned: bool) -> None:
-    """Make pyinfra's connections bounded and safe after the planning; a planned run follows
-    connections and operations.
+    """Make pyinfra's connections bounded and safe, once the plan is made.
+
+    A planned run also follows connections and operations.
     """
-    # config.py has turned the collector off: loaded modules stay, and are not checked again.
+    # config.py has turned the collector off. Loaded modules stay in memory and need no collection.
     gc.freeze()
     gc.enable()
     hooks.quick_operation_order()
@@ -180,7 +181,7 @@ def read_files(invocation: Invocation) -> BaseException | None:
     """Check the user's files before pyinfra reads them.
 
     Returns:
-        Faults of group_data, in a run that continues without group_data.
+        The fault of group_data, in a run that continues without group_data.
 
     Raises:
         UserError: any other file can't be read.
@@ -204,10 +205,10 @@ def plan(
     invocation: Invocation,
     broken: BaseException | None = None,
 ) -> Run:
-    """Plan a run, before any host is connected to.
+    """Plan a run, before any connection.
 
     Args:
-        limit: names of the chosen hosts; empty for all hosts.
+        limit: names of the selected hosts; None for all hosts.
         broken: reason why group_data can't be read.
 
     Raises:
@@ -229,11 +230,13 @@ def _planless(
     invocation: Invocation,
     fault: BaseException | None,
 ) -> Run:
-    """The planned run; or, if the plan is broken, a run that uses the state stored on the hosts and
-    needs only the user's inventory and connections.
+    """Return the planned run.
+
+    If the plan is broken, return a run that uses the state stored on the hosts, and needs only the
+    user's inventory and connections.
     """
     problem = f"a registry, the hub or a command for a secret did not answer within {_PATIENCE} s"
-    remedy = "check the connection, or lock the fleet"
+    remedy = "check the internet connection, or run `sparkwright lock`"
     try:
         if fault is not None:
             raise fault
@@ -279,7 +282,7 @@ def _planned_by_pyinfra(
     invocation: Invocation,
     parameters: dict[str, Any],
 ) -> list[Run]:
-    """The requested run; none for an ad-hoc command or fact, which needs no plan."""
+    """Return the requested run; an ad-hoc command or fact needs no plan and no run."""
     operations = parameters["operations"]
     planned = _deploys(parameters) or (operations and operations[0].startswith("roles."))
     confirmed = parameters["yes"] or parameters["dry"] or parameters["json_output"]
@@ -288,13 +291,13 @@ def _planned_by_pyinfra(
     if not planned:
         return []
     if not (confirmed or sys.stdin.isatty()):
-        problem = "pyinfra would ask for a confirmation, but there is no terminal for the answer"
-        raise refusal("command line", problem, "add --yes, or --dry to only look")
+        problem = "pyinfra prompts for a confirmation, but there is no terminal for the answer"
+        raise refusal("command line", problem, "add --yes, or --dry to change nothing")
     return [plan(inventory, limit, invocation)]
 
 
 def named(inventory: Inventory) -> list[HostInput]:
-    """The hosts of an inventory and their groups, without data."""
+    """Return the hosts of an inventory and their groups, without data."""
     return [HostInput(host.name, {}, str, frozenset(("all", *host.groups))) for host in inventory]
 
 
@@ -372,7 +375,7 @@ def _run(
 
 
 def _origin(inventory: Inventory, host: Host, filename: str, key: str) -> str:
-    """The file that gives a host this key, in pyinfra's own order of precedence."""
+    """Return the file that sets a host's key, in pyinfra's own order of precedence."""
     if key in inventory.get_override_data():
         return "--data"
     if key in inventory.get_host_data(host.name):

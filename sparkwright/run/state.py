@@ -1,7 +1,7 @@
-"""A run over a site: the desired state of each host, and its outcome so far.
+"""State of a run over a site: the desired state of each host, and the outcomes so far.
 
 The run is attached to pyinfra's host objects, so two runs in one process are independent.
-Operations take arguments and don't use this module; the site's roles pass them the plan.
+Operations don't use this module; the site's roles pass the plan to operations as arguments.
 """
 
 import time
@@ -47,11 +47,12 @@ class HostRun(DesiredHost):
     Attributes:
         address: the host's address for clients.
         findings: findings of preflight.
-        outcomes: name of a service -> the service's running release, if not as planned.
+        outcomes: name of a service -> the running release, if it differs from the plan.
         connection: addresses of controller and host, if both are directly connected.
-        left: reason why this run skips the host without a fault; None if the host is not skipped.
+        left: reason why this run skips the host although it has no fault; None for other hosts.
         plan_known: False in a run without a plan: services are read from the host.
-        cured: findings of preflight that bootstrap fixes first; None if bootstrap was not called.
+        cured: ids of preflight's findings that bootstrap fixes first; None if bootstrap was not
+            called.
     """
 
     name: str
@@ -80,7 +81,7 @@ class HostRun(DesiredHost):
         self.planned_proxies = self.proxies
 
     def reached(self, proxies: Proxies | None) -> None:
-        """Replace the planned proxies by proxies with the observed addresses of replicas."""
+        """Replace the planned proxies with proxies that have the replicas' observed addresses."""
         if proxies != self.proxies:
             self.proxies = proxies
             for name in ("proxy_files", "request"):
@@ -123,7 +124,7 @@ class HostRun(DesiredHost):
 
     @cached_property
     def request(self) -> observe.ObservationRequest:
-        """Return the request for the host's whole observation."""
+        """Request for the host's whole observation."""
         parts = (
             services.request_of(self.services, self.settings.services_root),
             proxies.request_of(self.proxies, self.proxy_files),
@@ -147,9 +148,7 @@ class HostRun(DesiredHost):
 
     @property
     def lan_addresses(self) -> tuple[str, ...]:
-        """The host's addresses among other hosts, as numbers, IPv4 first; none behind a jump
-        host.
-        """
+        """IP addresses at which other hosts reach the host, IPv4 first; none behind a jump host."""
         came = self.connection[1] if self.connection else None
         seen = self.memory.observation.addresses if self.memory.observation else {}
         return lan.addresses(self.settings.lan_address, came, seen)
@@ -171,9 +170,10 @@ class Run:
         peer_keys: keys with which hosts authenticate to each other when they share files.
         dry: whether this run changes nothing.
         everyone: names of all hosts of the inventory.
-        takes_from: content -> host -> hosts that it fetches the content from; None until decided.
-        broken: the plan's mistake, in one line; then nothing is planned, and the run uses the state
-            stored on the hosts. None if the plan is valid.
+        takes_from: content -> host -> hosts that serve the content to this host; None until
+            decided.
+        broken: the plan's mistake, in one line; the run then has no plan, and uses the state stored
+            on the hosts. None if the plan is valid.
     """
 
     inventory: str
@@ -188,7 +188,7 @@ class Run:
     started: float = field(default_factory=time.monotonic)
 
     def live(self) -> Iterator[HostRun]:
-        """Observed hosts that did not fail and take part, in the inventory's order."""
+        """Yield observed hosts that are neither failed nor skipped, in the inventory's order."""
         for host in self.hosts.values():
             seen, failure = host.memory.observation, host.memory.failure
             if seen is not None and failure is None and host.left is None:
@@ -208,7 +208,7 @@ def attach(run: Run, hosts: dict[str, Host]) -> None:
 
 
 def run_of(host: Host) -> Run:
-    """The run that a host is part of."""
+    """Return the run of a host."""
     run = host.connector_data.get(_KEY)
     if not isinstance(run, Run):
         raise RuntimeError(
@@ -219,13 +219,13 @@ def run_of(host: Host) -> Run:
 
 
 def host_run(host: Host) -> HostRun | None:
-    """This host's part of the run; None once the host failed or was refused."""
+    """Return a host's part of the run; None once the host has failed or was refused."""
     run = run_of(host)
     return run.hosts[host.name] if host in host.state.active_hosts else None
 
 
 def role(function: Callable[[Host, HostRun], None]) -> Callable[[], None]:
-    """Make a function a role: a failed or refused host is left alone."""
+    """Make a function a role, which skips failed and refused hosts."""
 
     @wraps(function)
     def called() -> None:
@@ -237,7 +237,7 @@ def role(function: Callable[[Host, HostRun], None]) -> Callable[[], None]:
 
 
 def refuse(host: Host, reason: str) -> None:
-    """Leave this host out of the run, and report the reason."""
+    """Exclude a host from the run, and report the reason."""
     memory(host).failure = reason
     for line in f"{reason}: this host stays unchanged".splitlines():
         host.log(click.style(visible(line), fg="red"))
@@ -245,8 +245,9 @@ def refuse(host: Host, reason: str) -> None:
 
 
 def set_aside(host: Host, mark: Maintenance | None, now: float) -> bool:
-    """Exclude a host in maintenance from the run, which is not a failure. Returns whether the host
-    was left out.
+    """Exclude a host in maintenance from the run, without a failure.
+
+    Returns whether the host was excluded.
 
     Args:
         now: the host's clock, seconds since the epoch.
@@ -255,6 +256,6 @@ def set_aside(host: Host, mark: Maintenance | None, now: float) -> bool:
         return False
     item = run_of(host).hosts[host.name]
     item.left = in_maintenance(mark, now)
-    host.log(click.style(f"{item.left}: this host is left alone", fg="yellow"))
+    host.log(click.style(f"{item.left}: this run skips the host", fg="yellow"))
     hooks.set_aside(host)
     return True

@@ -93,7 +93,7 @@ def test_a_deploy_skips_a_host_in_maintenance_until_it_answers_again(served: Sit
     served.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "boot_seconds": 99,')
     run = served.deploy("--limit", HOST)
     assert (run.changed, run.host(HOST)["refused"], container(HOST)) == (set(), None, runs)
-    assert "a new fan: this host is left alone" in run.output
+    assert "a new fan: this run skips the host" in run.output
     served.edit("group_data/sparks.py", ' "boot_seconds": 99,', "")
     assert "a new fan" in served.sparkwright("status", *LIMIT)
     assert "warning: maintenance" in served.sparkwright("doctor", *LIMIT, code=1)

@@ -185,7 +185,7 @@ def test_an_idle_service_is_stopped_and_started_by_the_next_request(evening: Eve
     assert (load.faults, load.served > 0) == ([], True)
     until(lambda: running() == set() and unlocked(), "it is stopped", 120)
     assert evening.deploy(idle).changed == set()
-    assert "(nobody) runs" in evening.site.sparkwright("status", INVENTORY, "--limit", HOST)
+    assert " idle " in evening.site.sparkwright("status", INVENTORY, "--limit", HOST)
     doctor = evening.site.call("doctor", INVENTORY, "--limit", HOST)
     assert "writer" not in doctor.stdout
     assert (evening.ask("chat")[0], running()) == (503, set())
@@ -210,7 +210,7 @@ def test_an_idle_engine_sleeps_in_its_process_and_wakes_up_for_the_next_request(
     def sleeps() -> bool:
         # `status` exits with 1 while the service goes to sleep.
         text = evening.site.call("status", INVENTORY, "--limit", HOST).stdout
-        return "(nobody) runs" in text and unlocked()
+        return " idle " in text and unlocked()
 
     until(sleeps, "it sleeps", 120)
     assert ssh(HOST, process) == began

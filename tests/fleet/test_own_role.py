@@ -77,13 +77,13 @@ def test_a_users_operation_reports_its_change(hello: Site) -> None:
     (role / "operations.py").write_text(_block("roles/hello/operations.py"))
     with (hello.folder / "deploy.py").open("a") as deploy:
         deploy.write(
-            "from roles.hello.operations import note\nnote(name='Note', words='all is well')\n"
+            "from roles.hello.operations import note\nnote(name='Note', text='all is well')\n"
         )
     dry = hello.run("--dry", "--limit", "spark-2")
     assert re.search(r"\[spark-2\] +would write /etc/sparkwright-note", dry.output)
     run = hello.deploy("--limit", "spark-2")
     assert run.host("spark-2")["changes"] == [
-        CHANGE, "wrote /etc/sparkwright-note", "it says all is well"
+        CHANGE, "wrote /etc/sparkwright-note", "the note is 'all is well'"
     ]  # fmt: skip
     assert ssh("spark-2", "cat /etc/sparkwright-note") == "all is well"
     assert hello.deploy("--limit", "spark-2").changed == set()

@@ -143,6 +143,6 @@ def test_removal_is_shown_then_executed_and_then_finds_nothing(converged: Site) 
     assert "No changes" in again.output
     assert converged.sparkwright(*remove) == (
         "rtx-1: removed nothing\nrtx-1: left /opt/models: the models (--weights removes them)\n"
-        "rtx-1: the next deploy uses this host again, unless inventory/virtual.py lacks it\n"
+        "rtx-1: the next deploy uses this host again: remove it from inventory/virtual.py\n"
     )
     assert release("spark-1")

@@ -30,7 +30,6 @@ KEYS = st.one_of(
     ),
     texts,
 )
-_SERVICE = _DATA["SERVICE"]
 _SETTINGS: dict[str, Any] = _DATA["SETTINGS"]
 #: Lines that no file of settings should have.
 _LINES = st.sampled_from(

@@ -117,7 +117,7 @@ def test_preflight_sets_a_host_in_maintenance_aside() -> None:
     assert made.programs == ["observe"]
     assert (item.findings, made.memory.failure) == ([], None)
     assert item.left == "in maintenance for 3 min, by ann@laptop: a new fan"
-    assert made.lines == [f"{item.left}: this host is left alone"]
+    assert made.lines == [f"{item.left}: this run skips the host"]
     assert made not in made.state.active_hosts
     assert made.state.failed_hosts == set()
 

@@ -76,7 +76,7 @@ def test_a_release_without_expected_answers_does_not_pass() -> None:
     seen = encode(status())
     seen["services"]["qwen36"]["releases"]["b" * 12]["service"] = None
     item, run = unplanned(status=seen, deep={})
-    with pytest.raises(HostError, match="qwen36: the release lacks the expected answers"):
+    with pytest.raises(HostError, match="qwen36: the release has no expected answers"):
         questions.deep_smoke(item, run)  # type: ignore[arg-type]
 
 

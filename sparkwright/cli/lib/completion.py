@@ -1,7 +1,7 @@
-"""Shell completion of names, only from the site's files and the catalog.
+"""Shell completion of names from the site's files and the catalog.
 
-Completion queries no host, registry or hub, and writes nothing; a faulty file has no completions,
-since the shell waits for the answer and would show error messages.
+Completion queries no host, registry or hub, and writes nothing. A faulty file yields no completions
+and no error message, which would appear in the shell's input line.
 """
 
 import io
@@ -19,12 +19,12 @@ Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def _completing(names: Callable[[click.Context], Iterable[str]]) -> Complete:
-    """Complete the typed text with the names that begin with it."""
+    """Complete the typed text with names that begin with this text."""
 
     @wraps(names)
     def completed(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
         try:
-            # An inventory is a program, and its output must not become a completion.
+            # The output of an inventory, which is a program, must not become a completion.
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 result = [str(name) for name in names(context)]
         except (Exception, SystemExit, KeyboardInterrupt):
@@ -41,7 +41,7 @@ def _completing(names: Callable[[click.Context], Iterable[str]]) -> Complete:
 
 @_completing
 def hosts(context: click.Context) -> Iterator[str]:
-    """Hosts of the inventory, then its groups."""
+    """Yield the inventory's hosts, then its groups."""
     inputs = _inputs(context)
     yield from (host.name for host in inputs)
     yield from sorted({group for host in inputs for group in host.groups})
@@ -49,27 +49,27 @@ def hosts(context: click.Context) -> Iterator[str]:
 
 @_completing
 def services(context: click.Context) -> Iterator[str]:
-    """Services as the hosts' settings name them."""
+    """Yield the services in the hosts' settings."""
     for host in _inputs(context):
         yield from services_of(host)
 
 
 @_completing
 def _paths(context: click.Context) -> Iterator[str]:
-    """Services of hosts as HOST/SERVICE, and inventories."""
+    """Yield services as HOST/SERVICE, and inventories."""
     yield from (f"{host.name}/{name}" for host in _inputs(context) for name in services_of(host))
     yield from map(str, sorted(Path("inventory").glob("*.py")))
 
 
 def targets(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Hosts, groups and services; with a slash services of hosts, and inventories."""
+    """Complete hosts, groups and services, or, after a slash, HOST/SERVICE and inventories."""
     names = (_paths,) if "/" in begun else (hosts, services)
     return [name for complete in names for name in complete(context, parameter, begun)]
 
 
 @_completing
 def keys(context: click.Context) -> Iterator[str]:
-    """Names of API keys."""
+    """Yield the names of API keys."""
     yield "default"
     for host in _inputs(context):
         yield from host.data.get("keys") or {}
@@ -77,14 +77,14 @@ def keys(context: click.Context) -> Iterator[str]:
 
 @_completing
 def recipes(_: click.Context) -> Iterator[str]:
-    """Recipes of the catalog."""
+    """Yield the catalog's recipes."""
     for folder in places.catalogs():
         yield from (path.stem for path in sorted(folder.glob("recipes/*.yaml")))
 
 
 @_completing
 def tags(context: click.Context) -> Iterator[str]:
-    """Tags of the images, or of the image of ``--recipe`` if it is given."""
+    """Yield the tags of all images, or, with ``--recipe``, of the recipe's image."""
     from sparkwright.catalog import load_catalog
 
     catalog = load_catalog(places.catalogs())

@@ -32,7 +32,7 @@ def explain(id_: str, *, as_json: bool) -> None:
 
 
 def _explanations(catalog: Catalog) -> Iterator[Finding]:
-    """A finding without a subject for each check, known issue and cause."""
+    """Yield a finding without a subject for each check, known issue and cause."""
     for table in (FABRIC, PREFLIGHT, DOCTOR, RULES):
         yield from map(_of_check, table.texts.values())
     for issue in issues.all_issues(catalog).values():
@@ -49,7 +49,7 @@ def _explanations(catalog: Catalog) -> Iterator[Finding]:
 
 
 def _of_check(check: Check) -> Finding:
-    """A check's own texts, then the texts of its cases that differ."""
+    """Return a finding with a check's own texts, then the different texts of its cases."""
 
     def joined(name: str) -> str:
         texts = [getattr(check, name), *(case.get(name, "") for case in check.cases.values())]

@@ -1,9 +1,8 @@
-"""Commands, and the extras' offers, as ``cli/commands.json`` and each extra's ``extra.json`` list
-them.
+"""Commands and offered objects, from ``cli/commands.json`` and each extra's ``extra.json``.
 
-An extra is a folder of sparkwright/extras/. Its file lists the extra's commands with their options,
-and under ``offers`` objects for the core or another extra if the extra is installed: a name, and
-``module:object``.
+An extra is a folder of sparkwright/extras/. Its file lists the extra's commands with their options.
+Under ``offers``, the file lists objects that the core or another extra uses if this extra is
+installed: a name, and ``module:object``.
 """
 
 import json
@@ -26,11 +25,11 @@ class Command:
     Attributes:
         name: name such as ``bench``, or ``fabric test`` for a command that an extra adds to a
             group.
-        help: line in the help.
+        help: the command's line in the help.
         module: a module with the click command as ``command``, or as another object after a colon;
             the module may have the type of its JSON document as ``DOCUMENT``.
-        section: section of the help; empty for a command of a group.
-        asks_hosts: whether the command asks hosts in its own process.
+        section: section in the help; empty for a command of a group.
+        asks_hosts: whether the command queries hosts in its own process.
     """
 
     name: str
@@ -40,14 +39,14 @@ class Command:
     asks_hosts: bool = False
 
     def load(self) -> click.Command:
-        """The click command."""
+        """Import and return the click command."""
         command: click.Command = _object(self.module)
         return command
 
 
 @cache
 def tables() -> dict[str, dict[str, Any]]:
-    """Tables of the core and of every installed extra, by package."""
+    """Return the tables of the core and of every installed extra, by package."""
     files = (_PACKAGE / "cli/commands.json", *sorted(_PACKAGE.glob("extras/*/extra.json")))
     names = (".".join(file.parent.relative_to(_PACKAGE.parent).parts) for file in files)
     texts = (file.read_text(encoding="utf-8") for file in files)
@@ -56,7 +55,7 @@ def tables() -> dict[str, dict[str, Any]]:
 
 @cache
 def all_commands() -> dict[str, Command]:
-    """Every command by its name, the core's first, without loading their modules."""
+    """Return every command by name, the core's commands first, without loading their modules."""
     return {
         name: Command(name, **{**entry, "module": f"{package}.{entry['module']}"})
         for package, table in tables().items()
@@ -70,7 +69,7 @@ def _object(path: str) -> Any:
 
 
 def offered(name: str) -> Iterator[Any]:
-    """The objects that extras offer under a name."""
+    """Yield the objects that extras offer under a name."""
     for package, table in tables().items():
         if path := table.get("offers", {}).get(name):
             yield _object(f"{package}.{path}")
@@ -80,12 +79,12 @@ class ExtensibleGroup(click.Group):
     """A group of commands that extras add to, under names such as ``fabric test``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The core's commands and the extras' commands, sorted."""
+        """Return the names of the core's and the extras' commands, sorted."""
         begin = f"{self.name} "
         added = {name.removeprefix(begin) for name in all_commands() if name.startswith(begin)}
         return sorted({*super().list_commands(ctx), *added})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by its name."""
+        """Return a command by its name."""
         added = all_commands().get(f"{self.name} {cmd_name}")
         return super().get_command(ctx, cmd_name) or (added.load() if added else None)

@@ -1,5 +1,5 @@
-"""A command's hosts, queried, changed and watched through pyinfra in this process; and pyinfra's
-own options of connection and sudo, for every command that connects to hosts.
+"""Hosts of a command, which pyinfra queries, changes and watches in this process; and pyinfra's
+connection and sudo options for every command that connects to hosts.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Hosts(selection.Selection):
     """Hosts to query and to change."""
 
     def ask(self, question: Question[T], **options: Any) -> Answers[T]:
-        """Ask every host, side by side. Hosts without an answer are named on standard error.
+        """Query all hosts in parallel; print hosts without an answer on standard error.
 
         Args:
             options: ``planless``, ``makes_secrets`` and ``password`` of `session`. Without
-                ``planless`` a broken plan ends the command with exit code 2 before any connection;
-                with it, one line on standard error names the fault.
+                ``planless``, a faulty plan ends the command with exit code 2 before any connection;
+                with ``planless``, one line on standard error names the fault.
         """
         with self.session(waiting=True, **options) as session:
             answers = session.ask(question)
@@ -66,9 +66,9 @@ class Hosts(selection.Selection):
         """Plan for the hosts; the first query connects to them.
 
         Args:
-            shown: whether pyinfra's lines on every host go to standard error.
-            waiting: whether a terminal shows which hosts have answered.
-            diff: whether the texts of files that change are shown.
+            shown: whether pyinfra's lines about every host go to standard error.
+            waiting: whether a terminal shows the number of answers and the hosts without an answer.
+            diff: whether pyinfra shows the texts of changed files.
             run: ``dry``, ``planless``, ``makes_secrets`` and ``switches`` of ``Invocation``;
                 ``password`` is sudo's password on these hosts, a Secret or None.
         """
@@ -108,7 +108,7 @@ def finish(answers: Answers[Any], *, failed: bool = False, unknown: bool = False
     """Exit with 0 only if every host answered without a failure.
 
     Args:
-        unknown: whether the command line has an unknown name, which has its own exit code.
+        unknown: whether the command line has an unknown name; the exit code is then 2.
     """
     sys.exit(MISTAKEN if unknown else int(failed or bool(answers.failures) or not answers.answers))
 
@@ -129,7 +129,7 @@ def misspelt(services: Sequence[str], answers: Iterable[Iterable[str]]) -> list[
 
 
 def given() -> dict[str, Any]:
-    """Options of connection and sudo of the command that runs, by pyinfra's names."""
+    """Return the running command's connection and sudo options, by pyinfra's names."""
     kept = progress.given().items()
     return {name: value for name, value in kept if name not in ("verbose", "quiet")}
 
@@ -137,33 +137,33 @@ def given() -> dict[str, Any]:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _ON_A_COMMAND_LINE = "a password on a command line, which every user of this machine can read"
-_PROMPT = "--ssh-password-prompt asks for it, or reads it from standard input"
-_KEY = "leave the option out: pyinfra asks for the key's password, or ssh-agent keeps the key"
-#: Names of pyinfra's options that hold a secret -> the alternative.
+_PROMPT = "use --ssh-password-prompt, which prompts for the password or reads standard input"
+_KEY = "leave the option out: pyinfra prompts for the key's password, or ssh-agent holds the key"
+#: Names of pyinfra's options with a secret as value -> the alternative.
 SECRETS = {
     "--ssh-password": _PROMPT, "--password": _PROMPT,
     "--ssh-key-password": _KEY, "--key-password": _KEY,
 }  # fmt: skip
-#: pyinfra's names, the placeholder of the value (None: a flag), and one sentence.
+#: Each option's names in pyinfra, placeholder of its value (None: a flag), and help text.
 OPTIONS: list[tuple[list[str], str | None, str]] = json.loads(
     Path(__file__).with_name("connection.json").read_text(encoding="utf-8")
 )
 
 
 def hosts_argument(command: _Command) -> _Command:
-    """``[NAME]...`` of whole hosts, with all options of the connection, as ``hosts``."""
+    """Add ``[NAME]...`` for whole hosts with all connection options, as parameter ``hosts``."""
     return connection_options(selection.names_argument(Hosts)(command))
 
 
 def services_argument(command: _Command) -> _Command:
-    """``[NAME]...`` of hosts and services, with all options of the connection, as ``hosts``."""
+    """Add ``[NAME]...`` for hosts and services with all connection options, as ``hosts``."""
     return connection_options(selection.names_argument(Hosts, services=True)(command))
 
 
 def connection_options(command: _Command, but: str | None = None) -> _Command:
-    """pyinfra's options of connection and sudo.
+    """Add pyinfra's connection and sudo options.
 
-    The command has no parameters for these options: ``hosts.given`` has them.
+    The command has no parameters for these options: ``hosts.given`` returns them.
 
     Args:
         but: a name that has another meaning in this command.
@@ -178,14 +178,14 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
         ([name for name in names if name != but], value, text) for names, value, text in OPTIONS
     ]
     _keeping(ours, meant)
-    # The help lists these options last, wherever the decorator is: click reverses this list.
+    # The help lists these options last, wherever the decorator stands: click reverses this list.
     own = getattr(command, "__click_params__", [])
     setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010
     return command
 
 
 def ssh_options(command: _Command) -> _Command:
-    """Add the connection options that the system's own ssh takes, too (``cli/ssh.py``)."""
+    """Add the connection options that also apply to the system's own ssh (``cli/lib/ssh.py``)."""
     _keeping(command, OPTIONS[:3])
     return command
 
@@ -204,7 +204,7 @@ def _keeping(command: Callable[..., Any], options: Sequence[tuple[Any, Any, str]
 
 
 def connection_words() -> list[str]:
-    """Connection and sudo options of the running command, as arguments for another command."""
+    """Return the running command's connection and sudo options as arguments of a command."""
     arguments = []
     for name, value in given().items():
         arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]

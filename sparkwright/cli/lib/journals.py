@@ -1,4 +1,4 @@
-"""Print lines of logs, and follow the hosts' journals, each over a separate ssh."""
+"""Print log lines, and follow the journal of each host over its own ssh process."""
 
 import json
 import re
@@ -20,16 +20,16 @@ from sparkwright.host.logs import LogLine, LogsAnswer, lines_of
 from sparkwright.text.timestamps import utc
 from sparkwright.text.visible import log_line, visible, visible_json
 
-#: Bytes of one line of the journal's JSON: longer lines are skipped.
+#: Largest size in bytes of a line of the journal's JSON: longer lines are skipped.
 _LONGEST = 1 << 20
-#: Characters of systemd's cursors: a host sends a cursor, and its shell gets the cursor back.
+#: Characters of systemd's cursors: a cursor from a host becomes an argument in the host's shell.
 _CURSOR = re.compile(r"[A-Za-z0-9=;]{1,400}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a service on a host; ``at`` in seconds since the epoch, by the host's clock."""
+    """A service's line on a host; ``at`` is in seconds since the epoch, by the host's clock."""
 
     host: str
     service: str
@@ -38,7 +38,7 @@ class Line:
 
 
 def of_host(host: str, lines: Iterable[LogLine]) -> Iterator[Line]:
-    """A host's lines."""
+    """Yield the lines of a host."""
     return (Line(host, line.service, line.at, line.text) for line in lines)
 
 
@@ -108,7 +108,7 @@ def follow(
 
 
 def journalctl(units: Mapping[str, str], cursor: str | None) -> list[str]:
-    """The command that follows units from a cursor on, or from now on."""
+    """Return the command that follows units from a cursor, or from now."""
     arguments = ["sudo", "-n", "journalctl", "--follow", "--quiet", "--all", "--output=json"]
     if cursor and _CURSOR.fullmatch(cursor):
         arguments += ["--no-tail", f"--after-cursor={cursor}"]

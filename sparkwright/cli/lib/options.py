@@ -1,4 +1,4 @@
-"""Options that several commands share, printed findings, and the confirmation of a change."""
+"""Options of the commands, output of findings, and the confirmation of a change."""
 
 import json
 import sys
@@ -15,8 +15,8 @@ from sparkwright.findings.user_error import refusal
 from sparkwright.text.visible import visible_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-#: Options: shared options by name, others after their command; options of an extra's commands are
-#: in its ``extra.json``.
+#: Shared options by name, and other options by command and name; the options of an extra are in its
+#: ``extra.json``.
 _OPTIONS: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("options.json").read_text(encoding="utf-8")
 )
@@ -25,7 +25,7 @@ for _table in tables().values():
 
 
 def option(name: str, **more: Any) -> Callable[[_Command], _Command]:
-    """Return an option of the tables; this module has the types and completions."""
+    """Return an option of the tables; ``more`` has its type and completion."""
     settings = {**_OPTIONS[name], **more}
     return click.option(*settings.pop("names"), **settings)
 
@@ -52,14 +52,14 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        remedy = "add --yes, or --dry to only look" if dry else "add --yes"
-        raise refusal("command line", f"nobody answered: {question}", remedy) from None
+        remedy = "add --yes, or --dry to change nothing" if dry else "add --yes"
+        raise refusal("command line", f"no terminal for the question: {question}", remedy) from None
     if not agreed:
         raise click.Abort
 
 
 def print_json(document: Any) -> None:
-    """Print JSON: indented, in a stable order, with dates as text and without control sequences."""
+    """Print indented JSON in a stable order, with dates as text and without control sequences."""
     click.echo(visible_json(json.dumps(document, indent=2, ensure_ascii=False, default=str)))
 
 

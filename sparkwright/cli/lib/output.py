@@ -1,4 +1,4 @@
-"""Text in the width of the terminal, and messages of mistakes on a command line or in a site."""
+"""Output in the width of the terminal, and messages for mistakes on a command line or in a site."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,13 +12,13 @@ MESSAGES = Messages(__file__)
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print lines; lines that are wider than the terminal are wrapped. click prints data."""
+    """Print text for a reader, wrapped at the terminal's width; ``click.echo`` prints data."""
     click.echo(fitted(text), err=err)
 
 
 @contextmanager
 def screen() -> Iterator[Callable[[str], None]]:
-    """The terminal's alternate screen, as in `top`; the main screen comes back at the end.
+    """Switch to the terminal's alternate screen, as `top` does; restore the main screen at the end.
 
     Yields:
         A function that replaces the text of the screen.

@@ -1,6 +1,6 @@
 """The plan of an inventory, for commands that need no host.
 
-This is a separate module, since planning takes 0.2 s to import, and most commands let pyinfra plan.
+This module is separate because its import takes 0.2 s, and in most commands pyinfra makes the plan.
 """
 
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from sparkwright.site.resolution import site_problems, with_locked_geometry
 
 
 def load(hosts: selection.Selection, *, anew: bool = False) -> Fleet:
-    """Plan hosts of an inventory; with ``anew``, the hub is asked for models that services name."""
+    """Plan an inventory's hosts; ``anew`` queries the hub for the models that services name."""
     fleet = plan_fleet(hosts.read(), anew=anew)
     problems = (*fleet.problems, *_unknown_services(hosts, fleet))
     return Fleet(with_locked_geometry(fleet.hosts), problems)
 
 
 def load_judged(hosts: selection.Selection) -> Fleet:
-    """Plan hosts of an inventory, with every check that a deploy makes before it begins."""
+    """Plan an inventory's hosts, with every check of a deploy before its first connection."""
     inputs = hosts.only(()).read()
     fleet = plan_fleet(inventory.limited(inputs, hosts.limit))
     files = [file.stem for file in Path("group_data").glob("*.py")]
@@ -38,7 +38,7 @@ def load_judged(hosts: selection.Selection) -> Fleet:
 
 
 def _unknown_services(hosts: selection.Selection, fleet: Fleet) -> Iterator[finding.Finding]:
-    """Services of ``--service`` that no host plans."""
+    """Report services of ``--service`` that no host plans."""
     planned = sorted({each.name for host in fleet.hosts.values() for each in host.plan.services})
     for name in hosts.services:
         if name not in planned:

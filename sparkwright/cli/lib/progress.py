@@ -1,4 +1,4 @@
-"""Progress on standard error while hosts are asked: answered hosts and elapsed time."""
+"""Progress of a query on standard error: answered hosts and elapsed time."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -10,28 +10,27 @@ import click
 from sparkwright.cli.lib.output import echo
 from sparkwright.text.visible import visible
 
-#: Key of a command's options of connection, sudo and output.
+#: Key in click's context of a command's options of connection, sudo and output.
 CONNECTION = "sparkwright.connection"
-#: Events of a host that is waited for, and events of a finished host; any other event is its
-#: present step.
+#: Event of a host without an answer, and events of a finished host; any other event is the host's
+#: current step.
 _ASKED, _ENDED = "asked", ("answered", "failed", "not reached")
 
 
 def given() -> dict[str, Any]:
-    """Options of connection, sudo and output of the command that runs, by pyinfra's names."""
+    """Return the running command's connection, sudo and output options, by pyinfra's names."""
     context = click.get_current_context(silent=True)
     return {} if context is None else dict(context.meta.get(CONNECTION, {}))
 
 
 @contextmanager
 def shown() -> Iterator[Callable[[str, str], None]]:
-    """Show the hosts that have answered, and the other hosts' work; without a terminal only the
-    work.
+    """Show the number of answers and the other hosts' steps; without a terminal, only the steps.
 
     Yields:
         A function that takes a host and its latest event.
     """
-    # This import patches the standard library, so it must precede the first thread.
+    # This import patches the standard library, and must precede the first thread.
     import sparkwright.run  # noqa: F401
 
     if {"quiet", "verbose"} & given().keys():
@@ -64,7 +63,7 @@ def _print(host: str, event: str) -> None:
 
 
 def line(events: Mapping[str, str]) -> str:
-    """Progress line: number of answers, and the hosts without an answer.
+    """Return the progress line: the number of answers, and the hosts without an answer.
 
     Args:
         events: latest event of each host.

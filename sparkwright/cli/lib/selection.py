@@ -1,4 +1,4 @@
-"""The argument by which every command names hosts and services, and its options."""
+"""The argument with which every command selects hosts and services, and its options."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,11 +23,11 @@ _service = option("services", shell_complete=completion.services)
 
 @dataclass(frozen=True)
 class Selection:
-    """Hosts and services of an inventory, as a command line names them.
+    """Hosts and services of an inventory that a command line selects.
 
     Attributes:
-        file: the inventory that the command line names; None for the site's own.
-        overrides: ``key=value``, as pyinfra's ``--data``.
+        file: the inventory on the command line; None for the site's own.
+        overrides: ``key=value`` texts, as for pyinfra's ``--data``.
         limit: names and groups of hosts, and patterns of names; empty for all hosts.
         services: names of services selected on every host; empty for all services.
         of_hosts: host -> names of further services selected on the host.
@@ -58,22 +58,22 @@ class Selection:
         return (*self.services, *self.of_hosts.get(host, ())) or None
 
     def means(self, host: str, service: str) -> bool:
-        """Whether the selection has a service of these hosts."""
+        """Return whether the selection includes a service of a host."""
         return service in (self.services_of(host) or (service,))
 
     def subject(self, everything: str = "every service", link: str = "on") -> str:
-        """The services and their hosts, as a confirmation names them."""
+        """Return the services and their hosts as a text for a confirmation."""
         hosts: dict[str, list[str]] = {}
         for host in self.limit or (str(self),):
             hosts.setdefault(", ".join(self.services_of(host) or (everything,)), []).append(host)
         return ", ".join(f"{names} {link} {', '.join(on)}" for names, on in hosts.items())
 
     def only(self, names: Iterable[str]) -> Self:
-        """The named hosts of the inventory; all hosts without a name."""
+        """Return a selection of the named hosts; of all hosts if no host is named."""
         return replace(self, limit=tuple(names))
 
     def read(self) -> list[HostInput]:
-        """The hosts as the user's files define them. Raises UserError."""
+        """Read the selected hosts from the user's files. Raises UserError."""
         return limited(read_inventory(self.inventory, self.overrides), self.limit)
 
     @property
@@ -82,7 +82,7 @@ class Selection:
         return {host.name: host.data for host in self.only(()).read()}
 
     def naming(self, names: Sequence[str], *, services: bool) -> Self:
-        """Resolve hosts and services by name, among the hosts of ``--limit`` if given.
+        """Resolve names of hosts and services; ``--limit`` restricts the hosts.
 
         Raises:
             UserError: names each unknown name, before any connection.
@@ -101,10 +101,10 @@ class Selection:
 def selection(
     kind: type[Selection], arguments: Sequence[str], *, whole: bool, **options: Any
 ) -> Selection:
-    """Hosts and services of a command line; an argument that ends in .py is the inventory.
+    """Select hosts and services of a command line; an argument that ends in .py is the inventory.
 
     Args:
-        whole: whether only whole hosts may be named.
+        whole: whether names may select only whole hosts.
         options: other attributes of the selection.
 
     Raises:
@@ -121,10 +121,10 @@ def selection(
 def names_argument(
     kind: type[Selection] = Selection, *, services: bool = False
 ) -> Callable[[_Command], _Command]:
-    """``[NAME]...`` with ``--data`` and ``--limit``, as ``hosts``.
+    """Add ``[NAME]...`` with ``--data`` and ``--limit``, as parameter ``hosts``.
 
     Args:
-        services: whether services may be named, also by ``--service``.
+        services: whether names, and ``--service``, may select services.
     """
 
     def decorated(command: _Command) -> _Command:
@@ -152,7 +152,7 @@ def names_argument(
 
 
 def inventory_argument(kind: type[Selection] = Selection) -> Callable[[_Command], _Command]:
-    """``[INVENTORY]`` with ``--data``, as ``hosts``, for a command about all hosts."""
+    """Add ``[INVENTORY]`` with ``--data``, as parameter ``hosts``, for a command for all hosts."""
 
     def decorated(command: _Command) -> _Command:
         @wraps(command)
@@ -167,7 +167,7 @@ def inventory_argument(kind: type[Selection] = Selection) -> Callable[[_Command]
 
 
 def only_host(hosts: Selection) -> str:
-    """Name of the selected host. Raises UserError for no host or several hosts."""
+    """Return the name of the selected host. Raises UserError for no host or several hosts."""
     names = [host.name for host in hosts.read()]
     if not hosts.limit or len(names) != 1:
         where, shown = "command line: HOST", ", ".join(names) if hosts.limit else "no host"
@@ -176,7 +176,7 @@ def only_host(hosts: Selection) -> str:
 
 
 def _inputs(inventory: Path, overrides: Iterable[str]) -> tuple[list[HostInput], bool]:
-    """The hosts of an inventory, and whether group_data could be read, which some emergencies
+    """Return an inventory's hosts, and whether group_data could be read, which some emergencies
     prevent.
     """
     try:

@@ -1,4 +1,4 @@
-"""The system's own ssh to a host of the inventory, with the data by which pyinfra connects."""
+"""The system's own ssh to a host of the inventory, with pyinfra's connection data."""
 
 import shlex
 import shutil
@@ -10,13 +10,13 @@ from sparkwright.config.ssh import ssh
 
 
 def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[str]:
-    """The command line that runs a command on a host, quoted for a POSIX shell.
+    """Return the ssh command line that runs a command on a host, quoted for a POSIX shell.
 
     Args:
         tty: whether the command gets a terminal, so that a user can answer ssh and sudo.
 
     Raises:
-        UserError: this machine has no ssh, or pyinfra reaches the host in another way.
+        UserError: this machine has no ssh, or pyinfra does not reach the host by SSH.
     """
     program = shutil.which("ssh")
     if program is None:
@@ -24,7 +24,7 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     name = host.name.removeprefix("@ssh/")
     if ssh_address(name, host.data).startswith("@"):
         raise output.MESSAGES.refusal("not-by-ssh", "command line", host.name, host=host.name)
-    # pyinfra's own default: a new host's key is stored, a changed key is refused.
+    # As by pyinfra's default, ssh stores a new host's key and refuses a changed key.
     checking = host.data.get("ssh_strict_host_key_checking") or "accept-new"
     arguments = ssh(
         name, {**host.data, **hosts.given()}, "-t" if tty else "-T",

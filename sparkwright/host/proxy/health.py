@@ -24,7 +24,9 @@ from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
 #: Seconds without a token after which the program requests one.
 _IDLE = 30.0
 #: Seconds between two checks, and before an unreachable service is checked again.
-_LOOK = 2.0
+_LOOK, _LOOK_AGAIN = 2.0, 0.5
+#: States that last: a check asks an engine that sleeps, and the engine logs it.
+_LASTING = ("sleeps", "in maintenance")
 _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
 #: Number of successive answers that may be late.
 _LATE = 3
@@ -56,7 +58,8 @@ class Service:
                 if self.well:
                     Path(self.config.health).with_suffix(MARK).touch()
                 print(f"{self.config.name}: {state}: {self.observed}", flush=True)
-            time.sleep(max(0.1, _LOOK - (time.monotonic() - began)))
+            pause = _LOOK if self.well or self.observed in _LASTING else _LOOK_AGAIN
+            time.sleep(max(0.1, pause - (time.monotonic() - began)))
 
     def look(self) -> None:
         """Check the service once."""

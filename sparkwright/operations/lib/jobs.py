@@ -1,5 +1,6 @@
 """Jobs on a host: started, followed with their progress, and proved to be complete."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,6 +25,10 @@ _LINE_EVERY = 10
 _PATIENCE = 6 * 3600
 _ANSWER = dict[str, JobStatus]
 _LABEL = "sparkwright-jobs"
+#: systemd's lines about the start and end of every unit.
+_SYSTEMD = re.compile(
+    r"(\S+\.service: )?(Start(ed|ing)|Stopp(ed|ing)|Main process|Failed with|Consumed)\b"
+)
 
 
 def start(host: Host, jobs: Sequence[Job], secrets: Mapping[str, str] | None = None) -> None:
@@ -120,10 +125,6 @@ def _progress(job: JobStatus) -> FetchProgress | None:
 
 
 def _failure(name: str, job: JobStatus, progress: FetchProgress | None) -> str:
-    lines = [
-        item
-        for item in job.journal
-        if not item.startswith(("Started", "Starting", "Stopped", "Main process"))
-    ]
+    lines = [line for line in job.journal if not _SYSTEMD.match(line)]
     message = progress.message if progress and progress.state == "failed" else None
     return f"{name}: {message or (lines[-1] if lines else 'failed without output')}"

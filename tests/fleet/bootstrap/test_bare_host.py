@@ -78,7 +78,7 @@ def test_one_command_takes_a_bare_host_to_an_answer_and_back(fresh: Site) -> Non
     for name in ("would install docker.io, docker-cli, docker-compose",
                   "would add the repository http://", "would restart Docker",
                   "would make spark a member of the group docker",
-                  "judged again when bootstrap is done"):  # fmt: skip
+                  "checked again after bootstrap"):  # fmt: skip
         assert name in dry.output
     assert _packages() == before
     inside(BARE.name, "test", "!", "-e", RECORD)

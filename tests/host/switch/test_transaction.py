@@ -326,6 +326,17 @@ def _prints(host: Host, name: str) -> None:
     program(host.place / "bin", "journalctl", 'cat "$HOST/log"')
 
 
+def test_a_release_that_dies_in_use_is_reverted_with_the_engines_error(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.serves()
+    _prints(host, "failed/worker-killed")
+    ended = {"a": "another container"}
+    monkeypatch.setattr(transaction.Switch, "_soak", lambda switch, _: switch._died(ended))
+    assert host.switch(host.service(soak=1.0)).run() == "reverted"
+    assert "EngineDeadError" in host.journal()["reasons"][0]
+
+
 @pytest.mark.parametrize(("log", "result"), [(OOM, "reverted"), ("failed/cache-noise", "good")])
 def test_a_crash_that_no_restart_fixes_gets_no_second_start(
     host: Host, log: str, result: str

@@ -70,7 +70,7 @@ def test_preflight_accepts_a_host_with_curable_faults_and_judges_again() -> None
     looking.decided(host, item)  # type: ignore[arg-type]
     host.answers["observe"] = lambda _: probe(time=preflight.time.time(), toolkit=ABSENT)  # type: ignore[attr-defined]
     assert preflight.judged(host, item, dry=False)  # type: ignore[arg-type]
-    assert host.lines[-1] == "nvidia-container-toolkit: judged again when bootstrap is done"
+    assert host.lines[-1] == "nvidia-container-toolkit: checked again after bootstrap"
 
     def again(of: Any) -> Any:
         return preflight.judged_again(of, item)

@@ -60,7 +60,7 @@ def test_the_command_line_names_steps_reboot_and_hosts(became: list[Asked]) -> N
 def test_bootstrap_without_a_named_step_changes_nothing(became: list[Asked]) -> None:
     code, text = _call("--limit", "a")
     assert (code, became) == (2, [])
-    assert "no host's settings name a step" in text
+    assert "the settings of the hosts name no bootstrap step" in text
 
 
 def test_the_password_is_prompted_for_and_never_an_argument(

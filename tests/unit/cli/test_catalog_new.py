@@ -93,7 +93,7 @@ def test_an_existing_file_is_not_overwritten(here: Path) -> None:
     run("catalog", "new", "model", "mine")
     file = here / "catalog/models/mine.yaml"
     file.write_text("kind: model\n# my work\n")
-    assert "this file exists" in run("catalog", "new", "model", "mine", code=2).output
+    assert "this file already exists" in run("catalog", "new", "model", "mine", code=2).output
     assert "my work" in file.read_text()
     file.unlink()
     file.symlink_to(here / "elsewhere")

@@ -40,7 +40,7 @@ def test_logs_hide_our_own_checks_and_report_an_empty_result(having: Having) -> 
     done = run("logs", SITE)
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr == (
-        "spark-1: nothing is logged, but access lines of checks (--probes)\n"
+        "spark-1: the log has only access lines of checks (--probes shows them)\n"
         "rtx-1: no service was ever started here\n"
     )
     run("logs", SITE, "--probes")

@@ -78,7 +78,7 @@ def test_every_command_refuses_a_misspelt_host(
 def test_the_commands_about_whole_hosts_refuse_a_service() -> None:
     assert len(COMMANDS) > 25
     done = exits(2, "doctor", "small")
-    assert "this is a service, and the command takes whole hosts" in done.stderr
+    assert "this is a service, but the command accepts only whole hosts" in done.stderr
     assert "name its host: spark-1" in done.stderr
 
 

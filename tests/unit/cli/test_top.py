@@ -108,4 +108,4 @@ def test_a_watched_status_has_its_own_screen(site: Path) -> None:
         shown.type("\x03")
         assert shown.ended() == 130
     assert "Traceback" not in shown.got
-    assert "--watch draws on a terminal" in run("status", "--watch").stderr
+    assert "--watch needs a terminal" in run("status", "--watch").stderr

@@ -47,7 +47,7 @@ def test_hosts_are_asked_for_their_gpu(here: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(init, "boxes", lambda names: [answers[name] for name in names])
     done = exits(2, "init", "my-lab", "--host", "spark-1", "--host", "old")
     assert "--host old" in done.output
-    assert "the host's GPU is not known: refused" in done.output
+    assert "the host's GPU is unknown: refused" in done.output
     assert _files(here) == set()
     assert _init("my-lab", "--host", "spark-1").exit_code == 0
     assert "sparks = ['spark-1']" in (here / "my-lab" / INVENTORY).read_text()

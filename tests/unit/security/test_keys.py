@@ -172,7 +172,7 @@ def test_a_rotation_has_two_keys_and_ends_with_one_key(hosts: Hosts, site: Path)
     assert (site / "api_key").read_text() != old
     assert (site / "api_key.old").read_text() == old
     assert stat.S_IMODE((site / "api_key.old").stat().st_mode) == 0o600
-    assert "former rotation of 'default' has not ended" in run("rotate", "lab.py").output
+    assert "previous rotation of 'default' is not finished" in run("rotate", "lab.py").output
     assert run("retire", "lab.py").exit_code == 0
     assert len(everything(hosts)) == len(before)
     assert len(everything(hosts) & before) == len(before) - 1
@@ -184,7 +184,7 @@ def test_clients_get_a_new_key_only_after_every_host_has_the_key(hosts: Hosts, s
     hosts.away = ["spark-2"]
     result = run("rotate", "--name", "openclaw", "lab.py")
     assert result.exit_code == 1
-    assert "spark-2: without the new key" in result.output
+    assert "spark-2: the proxies may lack the new key" in result.output
     assert (site / "keys/openclaw").read_text() == old
     new = (site / "keys/openclaw.new").read_text()
     assert "has not reached every host" in run("retire", "--name", "openclaw", "lab.py").output
@@ -197,7 +197,7 @@ def test_a_revocation_is_reported_only_when_complete(hosts: Hosts) -> None:
     hosts.away = ["spark-2"]
     result = run("revoke", "openclaw", "lab.py")
     assert result.exit_code == 1
-    assert "spark-2: may still accept the former keys" in result.output
+    assert "spark-2: the proxies may still accept the previous keys" in result.output
     assert not any(line.endswith("openclaw") for line in hosts.loaded["spark-1"])
     hosts.away = []
     assert "unknown" in run("list", "lab.py").output

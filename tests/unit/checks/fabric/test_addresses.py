@@ -113,7 +113,7 @@ def test_the_management_interface_is_never_changed(came: str | None) -> None:
     "given",
     "message",
     more=[
-        ({"shape": "ring", "hosts": tuple("abcde")}, "a ring has 3 to 4 hosts, but hosts names 5")
+        ({"shape": "ring", "hosts": tuple("abcde")}, "a ring has 3 to 4 hosts, but 'hosts' names 5")
     ],
 )
 def test_an_impossible_fabric_setting_is_refused(given: dict[str, object], message: str) -> None:

@@ -47,12 +47,12 @@ def test_a_failure_has_its_own_diagnosis(name: str, diagnosis: str) -> None:
 
 
 def test_every_failure_is_judged() -> None:
-    assert len(list((CAPTURES / "failed").iterdir())) == 15
+    assert len(list((CAPTURES / "failed").iterdir())) == 16
 
 
 def test_failures_that_a_restart_may_fix_get_a_restart() -> None:
-    """Damaged caches, a killed worker, and memory or a port that another program holds for a
-    while.
+    """Damaged caches, a full disk, a killed worker, and memory or a port that another program holds
+    for a while.
     """
     logs = {path.stem: path.read_text() for path in (CAPTURES / "failed").iterdir()}
     assert {
@@ -61,7 +61,7 @@ def test_failures_that_a_restart_may_fix_get_a_restart() -> None:
         if not any(re.search(pattern, log, re.MULTILINE) for pattern in lasting())
     } == {
         *("cache-empty", "cache-halved", "cache-noise", "kv-none", "memory-taken", "port-in-use"),
-        "worker-killed",
+        *("full-disk", "worker-killed"),
     }
 
 

@@ -178,7 +178,7 @@ def test_without_a_key_nothing_is_measured_and_no_key_is_made(
     path = tmp_path / "none/api_key"
     done = bench("--data", f"api_key_file={path}")
     assert (done.exit_code, path.exists()) == (2, False)
-    assert "this folder has no API key of a fleet" in done.output
+    assert "this folder has no API key for a fleet" in done.output
 
 
 SERVED = Service("http://127.0.0.1:1", "m", Secret(KEY), 65536)

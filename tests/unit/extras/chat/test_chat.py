@@ -74,7 +74,7 @@ def test_chat_makes_no_missing_key(site: Path, model: Model) -> None:
     (site / ".sparkwright/api_key").unlink()
     done = chat(site, "--prompt", "x")
     assert done.exit_code == 2
-    assert "this folder has no API key of a fleet" in done.stderr
+    assert "this folder has no API key for a fleet" in done.stderr
     assert not (site / ".sparkwright/api_key").exists()
     assert chat(site, "--prompt", "x", SPARKWRIGHT_API_KEY=KEY).exit_code == 0
 
