@@ -1,4 +1,4 @@
-"""The site: one line per role, in order. `pyinfra inventory/lab.py deploy.py`"""
+"""The site: one line per role, in order. Run with `pyinfra inventory/lab.py deploy.py`."""
 
 from __future__ import annotations
 

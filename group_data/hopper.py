@@ -1,4 +1,4 @@
-"""H100 and H200 machines (sm_90, x86_64): stock vLLM, by vLLM's own recipe for both."""
+"""H100 and H200 machines (sm_90, x86_64): stock vLLM with vLLM's own recipe for both."""
 
 services = {
     "qwen36": {

@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 
 _connection = runpy.run_path(str(Path(__file__).with_name("virtual.py")))["_CONNECTION"]
-#: What a step of `lab.gpu.prove` deploys instead.
+#: Settings that a step of `lab.gpu.prove` deploys instead.
 _file = Path(".gpu/settings.json")
 _settings = json.loads(_file.read_text()) if _file.is_file() else {}
 _first, _hosts = (int(os.environ.get(f"LAB_GPU{name}", "1")) for name in ("_FIRST", "S"))

@@ -1,13 +1,13 @@
-"""A homelab's hosts, by group. Edit it to be yours.
+"""Hosts of a homelab, by group. Replace them with your own hosts.
 
-Every name here is also the name that SSH is given, so your ~/.ssh/config applies (user, key,
-port, jump hosts). To set such things here instead, write a pair:
+SSH connects to these names, so your ~/.ssh/config applies (user, key, port, jump hosts). To set
+the connection here instead, write a pair of name and settings:
 
     sparks = [("spark-1", {"ssh_hostname": "192.168.1.21", "ssh_user": "me"}), "spark-2"]
 
-The groups' names choose the settings: `sparks` reads group_data/sparks.py, `rtx50` reads
-group_data/rtx50.py, and everything reads group_data/all.py. A setting in a host's pair goes
-before its group's, and `--data key=value` goes before everything.
+A group's name selects its settings: `sparks` reads group_data/sparks.py, and `rtx50` reads
+group_data/rtx50.py. Every host also reads group_data/all.py. A setting in a host's pair overrides
+the group's setting, and `--data key=value` overrides both.
 """
 
 sparks = ["spark-1", "spark-2"]

@@ -1,7 +1,7 @@
 """Bootstrap: prepares a bare host by the steps that its settings name.
 
-The role runs before preflight. Faults that these steps fix do not refuse a host: preflight checks
-the result. ``sparkwright bootstrap`` runs this role alone.
+The role runs before preflight. Preflight checks the result, so faults that these steps fix do not
+refuse a host. ``sparkwright bootstrap`` runs this role alone.
 """
 
 from pyinfra.api.host import Host
@@ -13,7 +13,7 @@ from sparkwright.run.state import HostRun, role
 
 @role
 def bootstrap(host: Host, host_run: HostRun) -> None:
-    """Prepare this host, if its settings ask for it."""
+    """Prepare this host, if its settings name steps."""
     if not host_run.settings.bootstrap:
         return
     # pyinfra's own operations take half a second to import: only hosts with steps need them.

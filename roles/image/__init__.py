@@ -1,4 +1,4 @@
-"""Image: jobs on the host pull it by digest, so all hosts run the same bytes."""
+"""Image: jobs on the host pull the image by digest, so all hosts run the same bytes."""
 
 from pyinfra.api.host import Host
 

@@ -1,4 +1,4 @@
-"""Peers: hosts fetch content from a host that has it or is fetching it."""
+"""Peers: hosts fetch content from a host that has the content or is fetching it."""
 
 from pyinfra.api.host import Host
 

@@ -1,5 +1,5 @@
-"""Smoke: tests health, every alias, the key and a real generation over SSH, with time limits. It
-also tests routes without the key from outside.
+"""Smoke: tests health, every alias, the key and a real generation over SSH, with time limits. The
+role also tests routes without the key from outside.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from sparkwright.run.state import HostRun, role
 
 @role
 def smoke(_: Host, host_run: HostRun) -> None:
-    """Ask each service for real answers; a failure shows the service's last journal lines."""
+    """Request real answers from each service; a failure shows the service's last journal lines."""
     asleep = rollout.asleep(host_run)
     operations.answers(
         name="Smoke: health, models, key, generation",

@@ -18,7 +18,7 @@ Symptom = Literal[
     "acceptance fine",
     "no drafter",
     "errors",
-    "shorter answers",  # than the card's figure was measured with
+    "shorter answers",  # shorter than in the card's measurement
     "clock low",  # below 85 % of the driver's maximum
     "clock unknown",
 ]
@@ -50,7 +50,7 @@ class Cause(Data):
 
 
 class Causes(Data):
-    """A list of causes, the likeliest first where several explain the same symptoms.
+    """A list of causes, the likeliest first if several causes explain the same symptoms.
 
     Attributes:
         causes: the list.

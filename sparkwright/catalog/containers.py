@@ -22,7 +22,7 @@ _KERNELS = ("/proc", "/sys", "/dev")
 
 
 def refuse_privileged(data: Any) -> Any:
-    """Return settings unchanged, unless they ask for a privileged container.
+    """Return settings unchanged, unless they require a privileged container.
 
     Raises:
         ValueError: names the settings for the intended effect.

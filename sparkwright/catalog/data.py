@@ -18,7 +18,7 @@ ArgumentValue = bool | int | float | str | list[Scalar] | dict[str, Scalar | Non
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 #: An argument of ``vllm serve``, with underscores or dashes.
 ArgumentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_-]*[A-Za-z][A-Za-z0-9_.-]*$")]
-#: Names that clients ask for. vLLM would read a name that begins with a dash as an argument.
+#: Names that clients request. vLLM would read a name that begins with a dash as an argument.
 ServedName = Annotated[str, StringConstraints(pattern=r"^[^-\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")]
 
 

@@ -12,7 +12,7 @@ from sparkwright.text.shipped_yaml import beside
 
 #: The schemas' folder, beside the folders of entries.
 SCHEMAS = ".schema"
-#: First value of a key without a known value, by kind: valid, and to be changed.
+#: Placeholders for keys without a known value, by kind: valid values that the user must change.
 PLACEHOLDERS: dict[str, dict[str, Any]] = beside(__file__, "placeholders.yaml")
 
 

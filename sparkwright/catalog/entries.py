@@ -349,7 +349,7 @@ class Model(data.Data):
         repository: its name on the hub, ``organisation/name``.
         family: name of the model's family, which rules and drafters refer to, e.g. ``qwen3.6-27b``.
         task: kind of requests that the model is made for; ``completion`` for a base model.
-        role: ``body`` computes the answer, ``drafter`` proposes its tokens.
+        role: ``body`` computes the answer; ``drafter`` proposes its tokens.
         revision: branch, tag or commit.
         not_before: commits older than this day do not work.
         format: quantization format; None if no card gives it.
@@ -515,7 +515,7 @@ class Ranks(data.Data):
 
     @property
     def world(self) -> int:
-        """All of them."""
+        """Number of ranks."""
         return self.tensor * self.pipeline
 
 
@@ -523,7 +523,7 @@ class TagChange(data.Data):
     """Changes to a recipe on one tag; None removes an argument or variable.
 
     Attributes:
-        arguments, environment: override the recipe's own.
+        arguments, environment: overrides of the recipe's values.
     """
 
     arguments: dict[data.ArgumentName, data.ArgumentValue | None] = Field(default_factory=dict)
@@ -562,7 +562,7 @@ class Recipe(data.Data):
         body: the model that answers.
         drafter: the model that proposes tokens for the body; None without speculative decoding, and
             if the body has its own heads for speculative decoding.
-        served_names: names that clients ask for; the first is the main name.
+        served_names: names that clients request; the first is the main name.
         needs: GPU and memory that the recipe needs.
         environment: variables of the container.
         tag: the tag on which the card gives the recipe; None for the image's newest tag.
@@ -571,7 +571,7 @@ class Recipe(data.Data):
         ranks: distribution over the hosts of a cluster; None for one host.
         aliases: served name -> its purpose; names without a purpose are left out.
         arguments: ``vllm serve`` arguments, in order, with underscores; ``true`` is a bare flag.
-        shm_gib: size of /dev/shm that the card asks for.
+        shm_gib: size of /dev/shm that the card requires.
         memlock: whether the card lifts the limit of locked memory.
         exceptions: rights that its container gets beyond the default.
         files: chat templates, plugins and configuration for its container (docs/services.md).

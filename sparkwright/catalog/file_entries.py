@@ -87,8 +87,8 @@ class Patch(data.Data):
     def _installs_nothing(cls, written: Any) -> Any:
         if isinstance(written, dict) and {"apt", "pip"} & written.keys():
             raise ValueError(
-                "no step installs packages: they bring others along, and run scripts of their own; "
-                "build an image with them, and name that image in your catalog"
+                "a step must not install packages, which install further packages and run scripts; "
+                "build an image with these packages, and name the image in your catalog"
             )
         return written
 
@@ -97,8 +97,8 @@ class Patch(data.Data):
         steps = (self.files, self.patch, self.promises)
         if sum(map(bool, steps)) != 1 or bool(self.patch) is not bool(self.into):
             raise ValueError(
-                "a step is 'files', or 'patch' with 'into', or 'promises'; write the others as "
-                "steps of their own"
+                "a step is 'files', or 'patch' with 'into', or 'promises'; write all other "
+                "keys as separate steps"
             )
         return self
 
@@ -107,7 +107,7 @@ _DATA: dict[str, Any] = beside(__file__, "file_entries.yaml")
 
 
 def overlap(path: str, other: str) -> bool:
-    """Whether two paths are equal, or one path is a folder of the other."""
+    """Return whether two paths are equal, or one path is a folder of the other."""
     return f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
 
 

@@ -11,7 +11,7 @@ _PATH = r"[A-Za-z0-9_][A-Za-z0-9_.+-]*"
 GGUF_FILE = rf"^{_PATH}(/{_PATH})*\.gguf$"
 GgufFile = Annotated[str, StringConstraints(pattern=GGUF_FILE, max_length=200)]
 _Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
-#: Becomes part of a directory's name.
+#: Name of a quantization, which becomes part of a directory's name.
 _Quantization = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,19}$")]
 _Count = Annotated[int, Field(strict=True, gt=0, le=2**40)]
 _Bytes = Annotated[int, Field(strict=True, ge=0, le=2**50)]

@@ -41,7 +41,7 @@ class Family:
 
 _DATA: dict[str, Any] = beside(__file__, "gpus.yaml")
 FAMILIES = {entry["cap"]: Family(**entry) for entry in _DATA["families"]}
-#: Compute capability of each card, and dedicated memory of the cards that have it.
+#: Compute capability of each card, and dedicated memory of cards with their own memory.
 GPUS = {card: family.cap for family in FAMILIES.values() for card in family.cards}
 VRAM = {card: gib for family in FAMILIES.values() for card, gib in family.cards.items() if gib}
 #: The lowest observed MemTotal of a machine whose CPU and GPU share one pool: a DGX Spark.
@@ -58,12 +58,12 @@ else:
 
 
 def unified(cap: str | None) -> bool:
-    """Whether CPU and GPU share one pool of memory."""
+    """Return whether CPU and GPU share one pool of memory."""
     return cap in UNIFIED
 
 
 def card_of(cap: str) -> str:
-    """A card of a compute capability; any card with dedicated memory for an unknown one."""
+    """A card of a compute capability; any card with dedicated memory for an unknown capability."""
     return next((card for card in GPUS if GPUS[card] == cap), next(iter(VRAM)))
 
 

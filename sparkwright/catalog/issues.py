@@ -81,7 +81,7 @@ class Issue(Data):
 
     Attributes:
         id: the rule's name in messages and in ``silenced``.
-        severity: an error stops the run, a warning does not.
+        severity: an error stops the run; a warning does not.
         tags: tags of the image; empty for every tag. Only an image's issues have tags.
         when: fact -> condition, or a list of these mappings; one mapping must hold. Facts are
             ``argument.<name>`` (underscores; vLLM's default if it is not written; its other
@@ -121,7 +121,9 @@ class Issue(Data):
         return self
 
     def met(self, tag: str, facts: Mapping[str, Scalar | None]) -> tuple[str, ...]:
-        """Return the facts that make the issue apply to a service; empty if it does not apply."""
+        """Return the facts that make the issue apply to a service; empty if the issue does not
+        apply.
+        """
         for item in self.when if not self.tags or tag in self.tags else ():
             if all(condition.holds(facts.get(fact)) for fact, condition in item.items()):
                 return tuple(item)

@@ -25,7 +25,8 @@ Category = Literal[
 
 
 class Row(Data):
-    """A line of a published table. Times in milliseconds, rates in tokens/s, shares 0 to 1.
+    """A line of a published table. Times are in milliseconds, rates in tokens/s, shares between 0
+    and 1.
 
     Attributes:
         label: the line's name where no other key distinguishes the lines.

@@ -43,8 +43,8 @@ _WORDS = {
     "array": "a list", "object": "a mapping", "integer": "a whole number", "number": "a number",
 }  # fmt: skip
 EXTENDS = (
-    "true: over the entry of the same name in an earlier catalog; a name: over that entry, under "
-    "this one's own name. Mappings are merged key by key, everything else is replaced"
+    "true: extend the entry of the same name in an earlier catalog; a name: extend that entry, "
+    "under a new name. Mappings are merged key by key, and all other values are replaced"
 )
 
 
@@ -64,7 +64,7 @@ def schema(kind: str) -> dict[str, Any]:
 
 
 def describe(part: dict[str, Any]) -> None:
-    """Give each key of a schema the text in its type's docstring."""
+    """Give each key of a schema the text from its type's docstring."""
     summary, text = documented(part.get("description", ""))
     part["description"] = summary
     for key, value in part.get("properties", {}).items():
@@ -289,7 +289,7 @@ _REFERENCES: dict[str, dict[str, str]] = beside(__file__, "references.yaml")
 
 
 def _dangling(catalog: Catalog) -> Iterator[Finding]:
-    """Names without an entry."""
+    """Report names without an entry."""
     for (kind, name), path in catalog.files.items():
         entry = catalog.of_kind(kind)[name]
         image = entry if kind == "image" else catalog.images.get(getattr(entry, "image", ""))

@@ -1,4 +1,4 @@
-"""Arguments and variables that a third party's recipe may set: a list of each engine."""
+"""Arguments and variables that a third party's recipe may set: one list for each engine."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -41,7 +41,7 @@ class Allowlist:
         Args:
             kind: key of ``listed``.
             allowed: names that the site allows, with any value.
-            left_out: gets name, value and reason of each part.
+            left_out: list that gets name, value and reason of each part.
         """
         if isinstance(value, dict) and value and name not in allowed:
             kept = {

@@ -125,7 +125,8 @@ class Parser:
         Args:
             version: None if no card gives it; then arguments are not checked.
             arguments: arguments with underscores, as in recipes.
-            also: argument -> values that this build accepts in addition to the stock engine's.
+            also: argument -> values that this build accepts in addition to the stock engine's
+                values.
         """
         yield from self._check_variables(version, environment)
         if version is not None:
@@ -214,7 +215,7 @@ class _Checker:
             yield self._symptom("argument-range", key, value=value, low=low, high=high, near=near)
 
     def _name(self, key: str, name: str, value: object) -> Iterator[Symptom]:
-        """Parsers and backends, for which argparse accepts any text."""
+        """Check parsers and backends, for which argparse accepts any text."""
         if name not in self.table.names or value is None or name in self.plugins:
             return
         names = (*self.table.names[name], *self.also.get(name, ()))
@@ -288,12 +289,12 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgt])|(\d+)([KMGT])", re.ASCII)
 
 
 def is_auto(value: object) -> bool:
-    """-With 1 and ``auto`` the engine chooses the length: vLLM's human_readable_int_or_auto."""
+    """Return whether the engine chooses the length: vLLM's human_readable_int_or_auto."""
     return str(value).strip().lower() in ("-1", "auto")
 
 
 def amount(value: object) -> float | None:
-    """A number, also with a suffix: 32768, "32K" (1024 each), "32k" (1000 each)."""
+    """Read a number, also with a suffix: 32768, "32K" (1024 each), "32k" (1000 each)."""
     if (size := _SIZE.fullmatch(str(value).strip())) is None:
         return _number(value)
     digits, suffix = (size[1], size[2]) if size[1] else (size[3], size[4])

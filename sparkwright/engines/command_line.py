@@ -13,14 +13,15 @@ if TYPE_CHECKING:  # commands that query hosts must not load the catalog
     from sparkwright.catalog.data import ArgumentValue
     from sparkwright.engines.engine import Launch
 
-#: vLLM and SGLang take an empty list of media domains for every domain; this domain can never exist
+#: vLLM and SGLang treat an empty list of media domains as every domain; this domain can never exist
 #: (RFC 6761).
 _NO_DOMAIN = ("media.invalid",)
 
 
 def read_words(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """Arguments of a command line: ``--max-model-len 8192`` and ``--max-model-len=8192`` are
-    ``max_model_len: [8192]``. Also handles a command that is one word after ``bash -lc``."""
+    """Read the arguments of a command line: ``--max-model-len 8192`` and ``--max-model-len=8192``
+    are ``max_model_len: [8192]``. A command that is one word after ``bash -lc`` is split.
+    """
     if any(" --" in word for word in arguments):
         arguments = [part for word in arguments for part in split(word)]
     result: dict[str, list[str]] = {}
@@ -68,7 +69,9 @@ def has_media_list(version: str | None, first: tuple[int, int, int]) -> bool:
 
 
 def media_words(launch: Launch, first: tuple[int, int, int]) -> list[str]:
-    """Hosts from which an engine fetches media; none if the version lacks the list."""
+    """Arguments with the hosts from which an engine fetches media; empty if the version lacks the
+    list.
+    """
     if not has_media_list(launch.version, first):
         return []
     return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]

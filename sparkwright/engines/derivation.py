@@ -22,7 +22,7 @@ _FORMATS = {"auto-round": "autoround", "modelopt_fp4": "modelopt"}
 
 @dataclass(frozen=True)
 class Gpu:
-    """A host's GPU, as far as its settings name it before the host is queried.
+    """A host's GPU, as far as the host's settings describe the GPU before the host is queried.
 
     Attributes:
         cap: compute capability.
@@ -36,7 +36,7 @@ class Gpu:
 
     @property
     def unified(self) -> bool:
-        """Whether CPU and GPU share one pool."""
+        """Return whether CPU and GPU share one pool."""
         return gpus.unified(self.cap)
 
 
@@ -66,7 +66,7 @@ class Derivation:
 
 @dataclass(frozen=True)
 class Advice:
-    """A recipe that the engine's authors publish for a model, as far as it fits this host.
+    """A recipe that the engine's authors publish for a model, as far as the recipe fits this host.
 
     Attributes:
         source: the recipe's address; empty if there is no recipe.
@@ -169,7 +169,7 @@ def form_of(facts: model_facts.ModelFacts | None) -> Format | None:
 def questions(
     texts: Path, subject: Subject, advice: Advice, symptoms: Iterable[Symptom]
 ) -> Iterator[Finding]:
-    """Questions to the user, by the texts of a YAML file."""
+    """Questions to the user, with the texts of a YAML file."""
     checks = load(texts)
     for symptom in symptoms:
         symptom.values.update(subject=subject, facts=subject.facts, advice=advice)

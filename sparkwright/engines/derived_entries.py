@@ -39,7 +39,7 @@ def recipe_of(
     """Recipe of a repository.
 
     Args:
-        arguments: value and origin of each.
+        arguments: value and origin of each argument.
         more: further fields of the recipe.
     """
     fields: dict[str, Any] = {"status": "expected", "source": subject.config, **more}
@@ -57,7 +57,9 @@ def recipe_of(
 
 
 def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
-    """Return the catalog's entry of the repository, else an entry derived from its files."""
+    """Return the catalog's entry of the repository, or an entry derived from the repository's
+    files.
+    """
     revision, facts, header = subject.service.revision, subject.facts, subject.facts.gguf
     for model in subject.catalog.models.values():
         same = model.repository == subject.repository and revision in (None, model.revision)
@@ -102,7 +104,7 @@ def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
 
 
 def _task(subject: Subject) -> Task:
-    """Task of the model by the hub or a GGUF file's header; chat without either."""
+    """Task of the model, from the hub or from a GGUF file's header; chat without a stated task."""
     header = subject.facts.gguf
     if header and header.pooling:
         return "rerank" if header.pooling == "rank" else "embedding"
@@ -120,7 +122,7 @@ def derived(
     test.
 
     Args:
-        arguments: value and origin of each.
+        arguments: value and origin of each argument.
     """
     changes: dict[str, object] = {"recipe": recipe.name}
     if "thinking-only" in model.capabilities and "smoke" not in subject.service.model_fields_set:
@@ -141,10 +143,10 @@ def aliases_of(subject: Subject, model: Model) -> dict[str, Alias]:
 
 
 def facts_of_host(subject: Subject) -> Iterator[DerivedFact]:
-    """GPU and image."""
-    title = "the service's own" if subject.service.image else "the engine's stock image"
+    """Facts about GPU and image."""
+    title = "the service's image" if subject.service.image else "the engine's stock image"
     yield DerivedFact("gpu", subject.gpu.cap, subject.gpu.origin)
-    yield DerivedFact("image", f"{subject.image.name}:{subject.tag}", f"{title}, the catalog's")
+    yield DerivedFact("image", f"{subject.image.name}:{subject.tag}", f"{title}, in the catalog")
 
 
 def facts_of_sampling(subject: Subject) -> Iterator[DerivedFact]:

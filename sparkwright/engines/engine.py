@@ -38,8 +38,8 @@ class Rank:
         hosts, addresses: hosts and addresses of all ranks, in order.
         interface: network device that connects the ranks.
         shape: cabling of ConnectX-7, ``pair``, ``ring`` or ``switch``; None on a plain network.
-        port: port at which the head's engine gathers the ranks; the next port is the rank programs'
-            own.
+        port: port at which the head's engine gathers the ranks; the next port belongs to the rank
+            programs.
     """
 
     cluster: str
@@ -52,7 +52,7 @@ class Rank:
 
     @property
     def head(self) -> bool:
-        """Whether this rank answers clients."""
+        """Return whether this rank answers clients."""
         return self.number == 0
 
     @property
@@ -96,7 +96,7 @@ class Launch:
     caches: str | None
 
     def cache_variables(self, folders: Mapping[str, str]) -> dict[str, str]:
-        """Variables with the folders of boot caches; none without boot caches.
+        """Variables with the folders of boot caches; empty without boot caches.
 
         Args:
             folders: variable -> folder below the directory of boot caches.
@@ -118,7 +118,7 @@ class Sleep:
 
     Attributes:
         arguments, environment: settings by which a service gets the routes.
-        nap: the requests.
+        nap: the requests for sleep and wake-up.
     """
 
     arguments: Mapping[str, ArgumentValue]
@@ -157,7 +157,8 @@ class Routes:
 
 @dataclass(frozen=True)
 class Probes:
-    """Requests to an engine's server, and its traces on a host; empty without requests and traces.
+    """Requests to an engine's server, and its folders on a host; empty values mean that the engine
+    lacks a request or folder.
 
     Attributes:
         version: route that answers with the version.
@@ -330,7 +331,7 @@ class Engine:
         key_variable: the variable with its API key.
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
-        metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own.
+        metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own name.
         graphs: further metrics, only for dashboards: ``between_tokens``, ``whole_request``,
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules that check a ``Configuration`` for known mistakes.
@@ -365,7 +366,7 @@ class Engine:
         read_back: moves variables that stand for an argument from the environment to the arguments;
             takes an image, arguments, environment, and the origins of both.
         additions: returns arguments for adapters (paths by name), their largest rank (0 if unknown)
-            and offload, in a version; none for unsupported features.
+            and offload, in a version, without unsupported features.
         rank_environment: returns the engine's own variables of a rank, beside the collective
             libraries' variables.
         rank_misuses: yields arguments with which the engine can't serve on several hosts.

@@ -83,8 +83,8 @@ class Tables:
         return Table(**data)
 
     def nearest(self, version: str, listed: Collection[str] = ()) -> str:
-        """Version of the table that applies: the version itself, else the next lower version, else
-        the lowest.
+        """Version of the table that applies: the version itself, the next lower version, or,
+        without a lower version, the lowest.
 
         Args:
             listed: versions to choose from; default: versions with a table.

@@ -1,7 +1,7 @@
-"""pyinfra facts about a host. Facts are one batched query, and typed views of its answer.
+"""pyinfra facts about a host. The facts are typed views of the answer to one batched query.
 
 ``pyinfra HOST fact sparkwright.facts.HostObservation`` prints all facts as JSON; ``pyinfra HOST
-fact sparkwright.facts.NvidiaDriver`` prints one of them.
+fact sparkwright.facts.NvidiaDriver`` prints one fact.
 """
 
 from sparkwright.facts.observation import HostObservation as HostObservation

@@ -19,12 +19,12 @@ _Answer = TypeVar("_Answer")
 #: Largest number of characters of an answer: the longest genuine answer, of the doctor with all
 #: logs, has about two million.
 MOST_TEXT = 8 << 20
-#: Levels of nested lists: genuine answers have about eight.
+#: Levels of nested lists: genuine answers have about eight levels.
 MOST_DEPTH = 64
 #: Largest number of lines of a host's error output, and of characters of each line.
 _LINES, _WIDTH = 40, 600
 #: A string, or a bracket outside of any string. An unterminated string extends to the end of the
-#: text: each character is read once.
+#: text, so that each character is read only once.
 _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 _LOGIN = (
     "no answer: the host's login ends before the program, or runs another program (check "
@@ -37,8 +37,9 @@ _REMEDY = (
 
 
 class HostError(Exception):
-    """The host did not answer a question: lost connection, deadline, a failing program, or no valid
-    answer. The error's text may quote the host, and has a limited length."""
+    """The host did not answer a request: lost connection, deadline, a failing program, or no valid
+    answer. The error's text may quote the host, and has a limited length.
+    """
 
     def __init__(self, text: str) -> None:
         lines = text.splitlines()
@@ -53,7 +54,7 @@ def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
         HostError: the output has no valid answer.
     """
     if sum(map(len, lines)) > MOST_TEXT:
-        invalid(label, f"at most {MOST_TEXT >> 20} MiB are expected")
+        invalid(label, f"it has more than {MOST_TEXT >> 20} MiB")
     text = _between(label, lines)
     if _is_deep(text):
         invalid(label, f"more than {MOST_DEPTH} nested lists")
@@ -68,7 +69,7 @@ def _between(label: str, lines: Sequence[str]) -> str:
     """Return the text between the marks of the last answer; a login's output is ignored.
 
     Only the last answer counts: a program may have failed as root in the middle of its answer, and
-    run again.
+    then run again.
     """
     if BEGIN not in lines:
         raise HostError(f"{label}: {_LOGIN}")
@@ -103,7 +104,7 @@ def of_each(label: str, expected: Collection[str], answer: dict[str, Any]) -> No
 
 
 def invalid(label: str, why: str) -> NoReturn:
-    """Describe the difference between an answer and the expected record."""
+    """Raise a HostError that describes the difference between an answer and the expected record."""
     raise HostError(f"{label}: not a valid answer: {why} ({_REMEDY})")
 
 

@@ -24,7 +24,7 @@ _GRACE = 30
 
 
 class Sudo(Enum):
-    """Whether a program must become root, or may report as the deploy user if sudo fails."""
+    """Need of root: a program must become root, or may report as the deploy user if sudo fails."""
 
     NEEDED = "needed"
     IF_POSSIBLE = "if possible"
@@ -108,7 +108,7 @@ def execute(
     elif sudo is Sudo.NEEDED:
         arguments["_sudo"] = True
     else:
-        # Without sudo's password, try again as the user who logs in.
+        # Without sudo's password, the command runs as the user who logs in.
         command = StringCommand("sudo -n", command, "||", command)
     if stdin is not None:
         arguments["_stdin"] = stdin

@@ -17,7 +17,7 @@ _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")
 
 
 def state_of(host: Host, image: str | None = None) -> FabricState:
-    """State of the fabric now, and the id of an image. One remote execution. Raises HostError."""
+    """Return the fabric's state and an image's id, in one remote execution. Raises HostError."""
     fabric_state = ask(
         host, fabric, FabricRequest(image=image), FabricState, sudo=Sudo.IF_POSSIBLE, timeout=60,
         secrets=False,
@@ -28,7 +28,9 @@ def state_of(host: Host, image: str | None = None) -> FabricState:
 
 
 def malformed(state: FabricState) -> str | None:
-    """Fault of a device name or an address in an answer; None if all are valid."""
+    """Fault of a device name or an address in an answer; None if all names and addresses are
+    valid.
+    """
     names = [rail.name for rail in state.rails]
     names += [rail.rdma.name for rail in state.rails if rail.rdma]
     names += [*state.interfaces, *filter(None, [state.management])]

@@ -1,8 +1,8 @@
 """Hooks into pyinfra outside its public interface, each with its reason and its worth: a measured
 figure, or a behaviour that a test checks.
 
-Read in pyinfra 3.10.0. Where the public ``BaseStateCallback`` suffices, it is used instead
-(``run/connections.py``).
+The hooks fit the source of pyinfra 3.10.0. Where the public ``BaseStateCallback`` suffices, it is
+used instead (``run/connections.py``).
 """
 
 import inspect
@@ -35,7 +35,7 @@ from sparkwright.text.visible import visible_but_colours
 
 
 def command_line() -> dict[str, Any]:
-    """pyinfra's own options of this run, by name; none if pyinfra runs as a library.
+    """pyinfra's own options of this run, by name; empty if pyinfra runs as a library.
 
     Reason: the state lacks ``--dry``, ``--json`` and the arguments of ``--limit``. Hosts
         are prepared in greenlets, which have no click context: there pyinfra's own parser reads the
@@ -163,14 +163,14 @@ def hide_frames() -> None:
 
 
 class _Frames(logging.Filter):
-    """Passes messages of operations (``Host.log``), errors, and changes that wait for a
+    """Pass messages of operations (``Host.log``), errors, and changes that wait for a
     confirmation.
     """
 
     _confirmed = False
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a line is shown."""
+        """Return whether a line is shown."""
         message = record.getMessage()
         if message.startswith("--> "):
             self._confirmed = message == "--> Detected changes:"
@@ -222,8 +222,8 @@ def only_connect_errors(host: Host) -> None:
 def never_ask_about_failed_hosts(state: State) -> None:
     """Let the other hosts continue without a prompt when a host fails.
 
-    Reason: without ``--yes`` pyinfra asks after each failure; the run skips a failed host and names
-        it at the end, so no prompt is needed.
+    Reason: without ``--yes`` pyinfra prompts after each failure; the run skips a failed host and
+        names it at the end, so no prompt is needed.
 
     Worth: no prompt stops a run (`test_no_prompt_appears_when_a_host_fails`).
     """
@@ -234,8 +234,8 @@ def leave_out(host: Host) -> None:
     """Skip all further operations on this host.
 
     Reason: ``State.fail_hosts`` raises if no host is left, and the final report has more details
-        than its message. Outside of a site pyinfra also asks whether to continue, under ``--dry``
-        too.
+        than its message. Outside of a site pyinfra also prompts whether to continue, under
+        ``--dry`` too.
 
     Worth: the last refused host is reported like all others
         (`test_every_fault_of_a_refused_host_is_reported_at_once`).
@@ -332,8 +332,8 @@ def printable(*records: type) -> None:
 def quick_operation_order() -> None:
     """Make pyinfra find an operation's place in the deploy without reading source files.
 
-    Reason: pyinfra uses only the line numbers of the stack, but asks ``inspect`` for the text
-        around each line: 3 ms for each operation and host, most of a run's time for many hosts.
+    Reason: pyinfra uses only the line numbers of the stack, but reads the text around each line
+    through ``inspect``: 3 ms for each operation and host, most of a run's time for many hosts.
 
     Worth: 3 ms for each operation and host.
     """
@@ -352,7 +352,7 @@ def with_transport(host: Host, factory: Callable[..., Any]) -> None:
 
     Reason: ``host_connect`` is called after the login, which waits 40 ms for each small packet.
     ``ssh_paramiko_connect_kwargs`` is public; changing the connector's data in
-    ``host_before_connect`` is not.
+    ``host_before_connect`` is not public.
 
     Worth: 40 ms for each packet of the login.
     """

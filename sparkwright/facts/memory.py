@@ -1,4 +1,4 @@
-"""A pyinfra run's memory of a host: its observation, its changes, its lock's owner.
+"""A pyinfra run's memory of a host: observation, changes, and owner of the lock.
 
 pyinfra caches no facts: without this module, ten operations that need the same fact would query the
     host ten times. The state is in ``Host.connector_data``, pyinfra's place for such data, so it
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from sparkwright.host.observe import Observation, ObservationRequest
 
 _KEY = "sparkwright"
-#: Directory of services, state and locks on a host, and of the models, unless its data names
-#: others.
+#: Default directory of services, state and locks on a host, and default directory of the models.
 SERVICES_ROOT, MODELS_ROOT = "/opt/sparkwright", "/opt/models"
 
 
@@ -30,7 +29,8 @@ class HostMemory:
         services_root, models_root: sparkwright's directories on the host.
         break_lock: whether this run takes the host's lock from another run.
         stale: whether the host was changed since it was observed.
-        asked, observation: the last request to the host and its answer; None before the first.
+        asked, observation: the last request to the host and its answer; None before the first
+            request.
         changes: changes by operations, as text, in order.
         pending: changes that ``--dry`` shows, by pyinfra's hash of the operation.
         others: foreign operations that changed the host, by pyinfra's hash.

@@ -114,7 +114,7 @@ class HostObservation(ProgramFact[Observation]):
 
 
 class View(ShortFactBase[_T], Generic[_T]):
-    """A part of the host's observation: answered from the same remote execution.
+    """A part of the host's observation, without a further remote execution.
 
     Attributes:
         nothing: value of a part of a host that did not answer.
@@ -124,7 +124,7 @@ class View(ShortFactBase[_T], Generic[_T]):
     nothing: ClassVar[Any] = None
 
     def part(self, observation: Observation) -> _T:
-        """The part."""
+        """Return this view's part of an observation."""
         raise NotImplementedError
 
     def process_data(self, data: Observation | None) -> _T:
@@ -154,12 +154,12 @@ def observed(host: Host, needed: ObservationRequest | None = None) -> Observatio
 
 
 def observe_anew(host: Host, request: ObservationRequest) -> Observation:
-    """Observe the host now. One remote execution.
+    """Observe the host now, in one remote execution.
 
     Raises:
         HostError: the host does not answer.
     """
-    # Without sudo the answer has all facts that need no root, and the reason.
+    # Without sudo the answer has all facts that need no root, and the reason why sudo failed.
     answer = ask(
         host, observe, request, Observation, sudo=Sudo.IF_POSSIBLE, timeout=_TIMEOUT, secrets=False
     )
@@ -193,7 +193,7 @@ def joined(before: ObservationRequest, wanted: ObservationRequest) -> Observatio
 
 
 def _shared(host: Host, fact: type, arguments: dict[str, Any]) -> tuple[bool, Any]:
-    """Whether the last observation answers a fact, and the fact's value."""
+    """Return whether the last observation answers a fact, and the fact's value."""
     host_memory = memory(host)
     seen = host_memory.observation
     if seen is None or host_memory.stale or any(not key.startswith("_") for key in arguments):

@@ -28,7 +28,7 @@ class Ours(FunctionCommand):
 
 
 class Others(BaseStateCallback):
-    """Follows every operation of a run on every host, in each of pyinfra's modes."""
+    """Follow every operation of a run on every host, in each of pyinfra's modes."""
 
     def operation_host_start(self, state: State, host: Host, op_hash: str) -> None:  # type: ignore[override]
         """Follow the commands of an operation that starts on a host."""
@@ -96,8 +96,8 @@ def _passed(host: Host, op_hash: str, command: PyinfraCommand) -> PyinfraCommand
 
 
 def _exposes(host: Host, op_hash: str) -> bool:
-    """Return whether a foreign operation's command carries sudo's password, since pyinfra has no
-    other way.
+    """Return whether a foreign operation's command contains sudo's password, which pyinfra can't
+    pass in another way.
     """
     arguments = host.state.get_op_data_for_host(host, op_hash).global_arguments
     return bool(arguments.get("_sudo") and arguments.get("_sudo_password"))

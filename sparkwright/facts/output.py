@@ -73,7 +73,7 @@ def _lines(stream: Any) -> Iterator[bytes]:
 def _next(stream: Any) -> bytes:
     """Next bytes of a stream; empty at its end."""
     channel = getattr(stream, "channel", None)
-    if channel is None:  # the stream is a local process's
+    if channel is None:  # the stream belongs to a local process
         read: Callable[[int], bytes] = stream.readline
     else:
         err = isinstance(stream, ChannelStderrFile)

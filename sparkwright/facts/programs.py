@@ -51,15 +51,16 @@ def carried(payload):
     try:
         answer = json.dumps(call(module.main, payload["request"]))
     except NotADirectoryError as error:
-        sys.exit("%s is not a directory: move it away, or take another place" % error.filename)
+        sys.exit("%s is not a directory: move it away, or choose another path" % error.filename)
     print("\\n{BEGIN}", answer, "{END}", sep="\\n", flush=True)
     os._exit(0)  # nothing is left to put in order, and the controller waits for the end
 """.strip()
-#: Reads modules and request from standard input: the host's process list shows neither. They are
-#: the last line: sudo's password is an earlier line if sudo did not read it.
+#: Program that reads modules and request from the last line of standard input, so that the host's
+#: process list does not show them. If sudo did not read its password, the password is an earlier
+#: line.
 BY_STANDARD_INPUT = f"{_BOOTSTRAP}\ncarried(json.loads(sys.stdin.read().splitlines()[-1]))"
-#: A command with modules and request in its own text, compressed: it can be run again, and contains
-#: no secret.
+#: Program with modules and request in its own text, compressed: the command can be run again, and
+#: contains no secret.
 _BY_ARGUMENT = (
     f"{_BOOTSTRAP}\nimport base64, zlib\n"
     'carried(json.loads(zlib.decompress(base64.b64decode("{payload}"))))'
@@ -117,8 +118,8 @@ def bare(module: ModuleType) -> str:
 
 def laid_out(home: str, *programs: ModuleType) -> dict[str, str]:
     """Return the sources of programs that stay on a host, by path: packages without __init__.py, so
-    that modules keep their import names. ``home`` is their root for ``sys.path``; if it is empty,
-    paths are relative to it.
+    that modules keep their import names. ``home`` is their root for ``sys.path``; with an empty
+    ``home``, the paths are relative.
     """
     return {
         str(PurePosixPath(home, f"{module.__name__.replace('.', '/')}.py")): source(module)

@@ -33,7 +33,7 @@ class Gpus(View[tuple[Gpu, ...]]):
     nothing: ClassVar[tuple[Gpu, ...]] = ()
 
     def part(self, observation: Observation) -> tuple[Gpu, ...]:
-        """The GPUs."""
+        """All GPUs of the host."""
         return observation.gpu.gpus
 
 
@@ -58,7 +58,7 @@ class HostMemorySize(View[Memory]):
     """MemTotal and MemAvailable in bytes: on a GB10 the GPU's memory too."""
 
     def part(self, observation: Observation) -> Memory:
-        """The memory."""
+        """Memory of the host."""
         return observation.memory
 
 
@@ -68,7 +68,7 @@ class Disks(View[dict[str, Disk]]):
     nothing: ClassVar[dict[str, Disk]] = {}
 
     def part(self, observation: Observation) -> dict[str, Disk]:
-        """The file systems."""
+        """File systems by path."""
         return observation.disks
 
 
@@ -83,8 +83,8 @@ class LockHolder(View[str | None]):
 class Fabric(ProgramFact[FabricState]):
     """Ports of the ConnectX-7, their twins, addresses, RDMA devices, and their neighbours.
 
-    One remote execution, which changes nothing. As root the query also probes each port's
-    neighbours; without sudo it returns the neighbours in the kernel's table.
+    The fact takes one remote execution, and changes nothing. As root the query also probes each
+    port's neighbours; without sudo it returns the neighbours in the kernel's table.
 
     **Example:**
 
@@ -97,5 +97,5 @@ class Fabric(ProgramFact[FabricState]):
     program, answer = fabric, FabricState
 
     def command(self, ask: bool = True) -> StringCommand:
-        """``ask``: whether to probe for neighbours."""
+        """Return the command; ``ask``: whether to probe for neighbours."""
         return self.asking(FabricRequest(ask=ask))

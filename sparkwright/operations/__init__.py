@@ -1,6 +1,6 @@
 """pyinfra operations, for any deploy.
 
-The types of the operations' arguments are imported from here.
+This package also has the types of the operations' arguments.
 """
 
 from sparkwright.host.control import ControlRequest

@@ -45,7 +45,7 @@ def present(files: Files) -> Commands:
     request = AddressRequest(_home(root), dict(files), f"{Proxies(()).runtime}/pools", USER)
     yield from change(
         pending, act_by(program, request),
-        otherwise="the address for all models is as desired" if files else "no address here",
+        otherwise="the address for all models is as desired" if files else "no address is planned",
     )  # fmt: skip
 
 

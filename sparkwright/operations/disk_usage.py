@@ -49,7 +49,7 @@ def pruned(
 
 
 def listed(host: Host, request: DiskUsageRequest) -> DiskUsage:
-    """List the host's disk usage with the users of each entry. One remote execution.
+    """List the host's disk usage with the users of each entry, in one remote execution.
 
     Raises:
         HostError: the host does not answer.

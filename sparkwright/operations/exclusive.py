@@ -63,7 +63,7 @@ def declared(files: Files) -> Commands:
     pending = unlike(files, _triggers(files), state, _groups(root), "remove the exclusive groups")
     yield from change(
         pending, act_by(setup_program, SetupRequest(root, dict(files))),
-        otherwise="exclusive groups are as desired" if files else "no exclusive group here",
+        otherwise="exclusive groups are as desired" if files else "no exclusive group",
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def verify(
         minimum_driver: major version of the NVIDIA driver.
         compute_capability: e.g. ``12.1`` (GB10) or ``12.0`` (RTX 50); one of several values must
             match.
-        memory_gib: dedicated memory of the card, GiB; a GB10 has none.
+        memory_gib: dedicated memory of the card, GiB; a GB10 has no dedicated memory.
 
     **Example:**
 

@@ -52,7 +52,8 @@ def present(
         digest: ``sha256:...`` of the manifest or index: a tag can move.
         registry: ``http(s)://host[:port]`` to pull from; default: the image's own host by https.
         repository: path within the registry; default: the image's own path.
-        platforms: the image's files by architecture; None to ask the registry, from the controller.
+        platforms: the image's files by architecture; with None, the controller queries the
+            registry.
         title: name in messages; default: the image's name.
         store: directory for the image's parts; default: below ``<services_root>/images``.
         build: function that returns the context of an image that is built over this image.
@@ -87,8 +88,8 @@ def present(
         watched = watched_job(image, how.services_root)
         pull = PullRequest(
             name=image,
-            # Pull the platform's manifest instead of the index: from 29.1 on, Docker asks for the
-            # index's attestations, too, which hosts do not have (sonatype/nexus-public#1070).
+            # Pull the platform's manifest instead of the index: from 29.1 on, Docker also requests
+            # the index's attestations, which hosts do not have (sonatype/nexus-public#1070).
             source=f"127.0.0.1:{how.peer_port}/{repository}@{platform.digest}",
             token_file=how.peer_keys.server_file,
             layers=tuple(hex_digits(layer) for layer, _ in platform.layers),
@@ -115,7 +116,7 @@ def present(
 
     there = observed(ctx_host.get(), request).images.get(image, False)
     todo = [] if there else [f"{verb} {subject}"]
-    yield from change(todo, act, otherwise=f"{subject} is there", forget=wait)
+    yield from change(todo, act, otherwise=f"{subject} is on the host", forget=wait)
 
 
 def _request(

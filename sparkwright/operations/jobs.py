@@ -1,4 +1,4 @@
-"""Jobs of a fetch: awaited, and proved to be complete."""
+"""Wait for the jobs of a fetch, and prove that the files are complete."""
 
 from collections.abc import Mapping, Sequence
 

@@ -42,7 +42,7 @@ def present(
     Args:
         repository: ``org/name`` of the hub.
         commit: 40 hex digits: a branch or tag can move.
-        files: paths, sizes and hashes of the files; None to ask the hub, from the controller.
+        files: paths, sizes and hashes of the files; with None, the controller queries the hub.
         part: name of these files, if they are a part of a repository (GGUF).
         expected: format and checks that the files' headers and configurations must pass.
         sources: peers, token and limits; default: only the hub.

@@ -50,13 +50,13 @@ def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Co
     yield from change(
         [] if later else todo,
         act_by(program, request(files, home, start=_free(proxies, state)), timeout=300),
-        otherwise="changes with the services" if later else "proxies are as desired",
+        otherwise="proxies change with the services" if later else "proxies are as desired",
     )
 
 
 @operation()
 def installed(*, wanted: bool = True, environment: Mapping[str, str] | None = None) -> Commands:
-    """Install the distribution's HAProxy, before a service is changed for it.
+    """Install the distribution's HAProxy, before any service is changed.
 
     Args:
         wanted: whether the host has a proxy.
@@ -76,7 +76,7 @@ def installed(*, wanted: bool = True, environment: Mapping[str, str] | None = No
         ["install HAProxy"] if missing else [],
         # The timeout is longer than the wait for apt's lock.
         act_by(install, dict(environment or {}), timeout=1500),
-        otherwise="HAProxy is installed" if wanted else "no proxy here",
+        otherwise="HAProxy is installed" if wanted else "this host has no proxy",
     )
 
 
@@ -91,8 +91,8 @@ def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, t
         return {}
     rendered = haproxy.render_proxies(proxies)
     result = {
-        # Write the files that the configuration names before it, so that an interruption leaves no
-        # dangling name.
+        # Write the files that the configuration names before the configuration itself, so that an
+        # interruption leaves no dangling name.
         **key_files(proxies, keys),
         proxies.waiting_room: (rendered.waiting_room, 0o644),
         **proxies.tls_files,
@@ -109,7 +109,7 @@ def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, t
 
 
 def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
-    """The files of the keys. The engine's key opens the host's own proxies for the host's tests."""
+    """Return the files of the keys. The host's own tests use the proxies with the engine's key."""
     clients, serves = dict(keys.clients), any(proxy.engine_key for proxy in proxies.proxies)
     address = keys.address if proxies.limited else None
     clients |= {OWN: (keys.engine,)} if serves else {}
@@ -122,10 +122,10 @@ def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
 
 
 def _health_program(home: str) -> dict[str, str]:
-    """Texts by path.
+    """Return the health program's files, text by path.
 
-    The health program's unit names health.py, as in earlier versions that had only this file: a
-    changed unit would need a reload.
+    The unit still names health.py, the only file of earlier versions, since a changed unit would
+    need a reload.
     """
     return {**laid_out(home, health_program), f"{home}/health.py": entry(home, health_program)}
 
@@ -189,7 +189,9 @@ def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
 
 
 def _free(proxies: Proxies | None, seen: Observation) -> bool:
-    """Return whether the proxies' ports are free: a service may not be switched yet."""
+    """Return whether the proxies' ports are free: a service that is not switched yet may use one of
+    the ports.
+    """
     listeners = [seen.ports.get(proxy.port) for proxy in proxies.proxies] if proxies else []
     return all(listener is None or UNIT in listener.cgroup for listener in listeners)
 

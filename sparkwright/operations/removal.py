@@ -21,7 +21,7 @@ from sparkwright.operations.lib.changing import Commands, change, operation, unh
 
 _FABRIC = f"{KEPT}/devices"
 _USAGE = str(PurePosixPath(USAGE).parent)
-_LEFT = "what bootstrap installed and wrote (--bootstrap undoes it)"
+_LEFT = "bootstrap's changes (--bootstrap undoes them)"
 
 
 @operation()

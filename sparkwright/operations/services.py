@@ -48,15 +48,15 @@ def running(
 ) -> Commands:
     """Run services as desired, proved by real answers; otherwise go back to the previous release.
 
-    One transaction on the host, for all services together: differing files are written, changed
+    All services change in one transaction on the host: differing files are written, changed
     services are stopped and started, tested with real requests and observed for a while. A service
     that fails goes back to its last good release by itself.
 
     Args:
-        services: all services of the host (``served.services``).
-        secrets: texts of the 0600 files with their keys, by path (``served.secrets``).
+        services: all services of the host (``host_run.services``).
+        secrets: texts of the 0600 files with their keys, by path (``host_run.secrets``).
         proxies: the part of the host's proxies that changes with the switch.
-        turn: context that waits for the host's turn, if hosts are switched one after the other.
+        turn: function that waits for the host's turn, if hosts are switched one after the other.
         ended: function called with the result.
 
     **Example:**
@@ -174,7 +174,9 @@ def request_of(services: Sequence[Service], services_root: str) -> ObservationRe
 
 
 def other_format(observed: Observation) -> str | None:
-    """Return why a host's services stay unchanged: another version of sparkwright wrote them."""
+    """Return the reason why a host's services stay unchanged: another version of sparkwright wrote
+    them.
+    """
     formats = {name: state.format for name, state in observed.services.items()}
     names = [name for name, kept in formats.items() if kept not in (None, FORMAT)]
     remedy = (
@@ -187,7 +189,7 @@ def other_format(observed: Observation) -> str | None:
 def to_desired(
     todo: Sequence[tuple[Service, list[str]]], secrets: Secrets, state: Observation
 ) -> list[ServiceSwitch]:
-    """A switch of services to their desired releases, with their differences."""
+    """Return the switches of services to their desired releases, with their differences."""
     switches = []
     for service, faults in todo:
         there = state.services.get(service.name, ServiceState())
@@ -209,7 +211,7 @@ def to_desired(
 
 
 def programs_of(service: Service) -> dict[str, tuple[str, int]]:
-    """The program of a cluster's rank, or of a bridge's firewall; none for any other service."""
+    """The program of a cluster's rank, or of a bridge's firewall; empty for any other service."""
     program = rank if service.rank else service_firewall
     if not service.rank and not service.bridge:
         return {}

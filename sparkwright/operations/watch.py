@@ -23,7 +23,7 @@ def installed(watch: Watch | None, *, unless: Callable[[], bool] = lambda: False
     """Install the watch on the host, or remove it.
 
     Args:
-        watch: configuration and units of the watch (``checks.service.watch.watch_of``); None
+        watch: configuration and units of the watch (``checks.service.watch_plan.watch_of``); None
             removes the watch.
         unless: function called once all earlier steps are done; returns whether the watch stays
             unchanged.

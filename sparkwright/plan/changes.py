@@ -17,7 +17,7 @@ Secrets = Mapping[str, Secret]
 OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service", PAGE,
              "sparkwright-recover.service", "sparkwright-schedule.service",
              "sparkwright-wake.service", "sparkwright-watch.service")  # fmt: skip
-#: States that systemd reports of a unit that is not meant to run.
+#: States that systemd reports for a unit that is not meant to run.
 RESTING = ("inactive", "failed")
 
 
@@ -94,12 +94,14 @@ def _key_differs(there: FileState | None, secret: Secret, mode: int) -> bool:
 
 
 def restarts(steps: Sequence[str]) -> bool:
-    """Whether these changes stop or start the service."""
+    """Return whether these changes stop or start the service."""
     return bool(steps) and steps[-1] in ("start", "restart", "stop")
 
 
 def former(state: ServiceState, release: str) -> str | None:
-    """Return the release to go back to if this release does not answer; None without one."""
+    """Return the release to go back to if this release does not answer; None if the host has no
+    other release.
+    """
     container = state.container
     runs = state.current if container and container.running else None
     return next((item for item in (state.good, runs) if item and item != release), None)

@@ -25,15 +25,15 @@ BOOT_CACHES_MOUNT = "/var/cache/boot"
 
 #: The directory of an offloaded KV cache in a container.
 OFFLOAD_MOUNT = "/var/cache/kv-offload"
-#: Engines do not limit a cache on a disk: every 10 s its oldest files are removed.
+#: Engines do not limit a cache on a disk: every 10 s this loop removes its oldest files.
 _TRIM = f"""\
 for tool in find sort awk xargs; do command -v "$tool" >/dev/null || {{ \
 echo "nothing bounds the KV cache: the image has no $tool" >&2; exit 127; }}; done; \
 (while sleep 10; do find {OFFLOAD_MOUNT} -name '*.bin' -printf '%T@ %s %p\\n' | sort -rn |
 awk '(all += $2) > MOST {{print $3}}' | xargs -r rm -f; done) 2>/dev/null & """
 #: The engine binds without removing an existing socket, and the umask of its files would leave the
-#: socket to root alone. Only root and HAProxy may enter its directory. The `sleep` of some images
-#: takes whole seconds alone.
+#: socket to root alone. Only root and HAProxy may enter the socket's directory. The `sleep` of some
+#: images accepts only whole seconds.
 _LISTEN = f"""\
 rm -f {SOCKET_MOUNT}/http.sock; \
 (until chmod 0666 {SOCKET_MOUNT}/http.sock; do sleep 0.2 || sleep 1; done) 2>/dev/null & """
@@ -98,7 +98,7 @@ def container_entrypoint(
     Args:
         program: the engine's program, if the image's own entry point starts the program.
         socket: whether the engine listens on its socket.
-        offloaded: largest size of its KV cache on a disk, in bytes; 0 without one.
+        offloaded: largest size of its KV cache on a disk, in bytes; 0 without this cache.
     """
     trim = _TRIM.replace("MOST", str(offloaded)) if offloaded else ""
     start = _START_UNKNOWING.replace("PROGRAM", program) if program else _START

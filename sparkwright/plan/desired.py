@@ -43,7 +43,7 @@ class DesiredModel:
 
     @property
     def shared_name(self) -> str:
-        """Name of the model among hosts that share it."""
+        """Name of the model among hosts that share the model."""
         part = self.resolved.part
         return f"{self.resolved.repository}{part and ':'}{part}@{self.resolved.commit}"
 

@@ -21,7 +21,7 @@ def addresses(
     Args:
         named: the setting ``lan_address``, which takes precedence.
         came: the address at which the controller reached the host; None behind a jump host.
-        own: interface -> the host's addresses on it.
+        own: interface -> the host's addresses on this interface.
     """
     if named:
         return _number(named)

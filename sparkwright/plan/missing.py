@@ -21,10 +21,11 @@ def missing_images(desired: Desired, observed: Observation) -> list[DesiredImage
 
 
 def shared(desired: Desired, observed: Observation) -> dict[str, bool]:
-    """Models and images, by shared name, that the host can fetch from others (True) or serve
+    """Models and images, by shared name, that the host can fetch from other hosts (True) or serve
     (False).
 
-    An image can be served only while its parts are kept: Docker has them unpacked.
+    An image can be served only while its parts are kept, since Docker keeps only the unpacked
+    image.
     """
     result: dict[str, bool] = {}
     missing = {model.directory for model in missing_models(desired, observed)}

@@ -1,7 +1,7 @@
 """Sources and receivers of downloads: the uplink carries each file once.
 
-A host that has a content, or the first host that fetches it, serves it to the others while the
-download still runs; beyond a few leeches, leeches serve further hosts.
+A host that has a content, or the first host that fetches it, serves the content to the other hosts
+while the download still runs; beyond a few leeches, leeches serve further hosts.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 #: Leeches of one seed. Eight streams, each a tenth of 1 Gbit/s, keep up with an uplink of 100
 #: Mbit/s.
 FAN_OUT = 8
-#: Hosts that are tried in order, if the first is gone, before the uplink.
+#: Number of hosts to try in order, if the first host is gone, before the uplink.
 MOST_PEERS = 3
 
 
 def peers(wanting: Sequence[str], holding: Sequence[str], turn: int = 0) -> dict[str, list[str]]:
-    """Return for each host the peers to fetch from, the best one first.
+    """Return for each host the peers to fetch from, the best peer first.
 
     Args:
         wanting: hosts without the content, in a stable order.

@@ -135,7 +135,9 @@ class ServicePlan:
 
     @property
     def offload_directory(self) -> str | None:
-        """Return the host's directory for its KV caches, open to root only; None without one."""
+        """Return the host's directory for its KV caches, open to root only; None without a
+        directory.
+        """
         disk = self.kv_offload and self.kv_offload.disk
         return f"{disk}/sparkwright-kv/{self.name}" if disk else None
 
@@ -251,9 +253,9 @@ OPEN_WEBUI_DIGESTS = {
 SOCKETS = "/run/sparkwright-engines"
 #: GiB of RAM that buffer a KV cache on a disk: cpu_bytes_to_use of vLLM's engine.yaml.
 STAGED_GIB = 4
-#: sshd's port on the host, even if the controller reaches it at another port.
+#: sshd's port on the host, even if the controller reaches sshd at another port.
 _SSH = 22
-#: Arguments, environment, and the origin of each.
+#: Arguments, environment, and the origin of each value.
 _Layers = tuple[dict[str, ArgumentValue | None], dict[str, str | None], dict[str, str]]
 
 
@@ -523,7 +525,7 @@ def _listeners(
         yield key, service.port, "", user
     for service in services:
         if rank := service.rank:
-            for port in (rank.port, rank.port + 1):  # the second is the head's rank program
+            for port in (rank.port, rank.port + 1):  # the head's rank program has the second port
                 user = f"the ranks of {service.name!r}"
                 yield f"clusters.{rank.cluster}.port", port, f", of {user},", user
     if settings.address:

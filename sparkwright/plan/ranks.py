@@ -1,6 +1,6 @@
 """Ranks: the parts of one service that the hosts of a cluster serve together.
 
-The head is rank 0: it alone has the key, the proxy and clients.
+The head is rank 0: only the head has the key, the proxy and clients.
 """
 
 from collections.abc import Iterator

@@ -44,7 +44,7 @@ def earlier(
     """The kept release that a service ran before its current release.
 
     Args:
-        kept: release -> its time of writing.
+        kept: release -> time when the release was written.
         history: the service's switches, oldest first.
     """
     for entry in reversed(history):
@@ -56,7 +56,8 @@ def earlier(
 
 
 def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -> str | None:
-    """Return why a service can't go back to a release with the present proxies; None if it can.
+    """Return the reason why a service can't go back to a release with the present proxies; None if
+    the service can go back.
 
     The plan, not the release, sets ports: a release that listens on the service's own port
     conflicts with the proxy, and a release that listens behind a proxy can't be reached without the
@@ -68,7 +69,7 @@ def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -
     """
     if was == planned:
         return None
-    made, plan = ("with", "none") if was else ("without", "one")
+    made, plan = ("with", "no proxy") if was else ("without", "a proxy")
     return (
         f"release {release} of {name} was made {made} a proxy, and the plan has {plan}: clients "
         "could not reach the service. Set proxy in inventory or group_data as for this release, "
@@ -100,7 +101,7 @@ class Rollout:
         return f"batch {turn} of {len(self.batches)}"
 
     def stop(self, reason: str) -> None:
-        """Switch no further host. The first reason stays."""
+        """Switch no further host. The first reason is kept."""
         self.stopped = self.stopped or reason
 
     def wait(self, host: str, pause: float, now: float) -> float:

@@ -29,8 +29,8 @@ from sparkwright.tls.host_certificates import certificate_place
 T = TypeVar("T")
 #: Requests after a start, before a service counts as ready: the first requests compile kernels.
 WARM_UPS = 2
-#: GiB of a compiler's job at most: nvcc of FlashInfer takes 3 to 8 (flashinfer#3634, vllm#54237).
-#: Four jobs built on a machine where a job for each core was killed (flashinfer#3636).
+#: Largest memory of a compiler's job in GiB: nvcc of FlashInfer takes 3 to 8 (flashinfer#3634,
+#: vllm#54237). Four jobs built on a machine where a job for each core was killed (flashinfer#3636).
 _JOB_GIB, _MOST_JOBS = 8, 4
 
 #: Command that starts the engine of a rank: its unit's main process is the rank's program.
@@ -182,10 +182,10 @@ def _gate(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Smoke
 def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> dict[str, Any]:
     """Variables of the templates of a service's files.
 
-    Among the values: ``entrypoint`` and ``command``, its words, with the API key's file at
-    ``SECRETS_MOUNT``; ``weights``, pairs of a directory on the host and its path in the container;
-    ``shm_gib``, the size of /dev/shm; ``drop_caches``, whether the host's page cache is dropped
-    before a start.
+    The values include ``entrypoint`` and ``command``, the container's words, with the API key's
+    file at ``SECRETS_MOUNT``; ``weights``, pairs of a directory on the host and its path in the
+    container; ``shm_gib``, the size of /dev/shm; ``drop_caches``, whether the host's page cache is
+    dropped before a start.
     """
     settings, rank, home = plan.settings, service.rank, service_home(plan, service)
     container, command = service.container, container_command(service)

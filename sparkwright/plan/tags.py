@@ -31,7 +31,7 @@ def chosen_tag(
 def no_such_tag(
     key: str, tag: str, recipe: Recipe, image: Image, catalog: Catalog, host: str
 ) -> Finding:
-    """A tag that the image lacks, or that the recipe does not run on."""
+    """Finding about a tag that the image lacks, or that the recipe does not run on."""
     moves = any(tag in data.names for data in image.tags.values())
     message = "not-on-tag" if tag in image.tags else "moving-tag" if moves else "no-tag"
     instead = _instead_of(tag, recipe, image, catalog)
@@ -42,13 +42,13 @@ def no_such_tag(
 def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str:
     """Remedy for a tag that the recipe does not run on.
 
-    The user meant an existing tag of the image: other recipes run on it, and the user leaves the
-    recipe's own tags. ``latest`` and similar names mean the last tag that had the name.
+    For an existing tag of the image, the remedy names recipes that run on this tag. ``latest`` and
+    similar names mean the last tag that had the name.
     """
     named = {name: data.date for name, data in image.tags.items() if tag in data.names}
     if named and tag not in image.tags:
         newest = max(named, key=lambda name: named[name] or dt.date.min)
-        return f"image_tag: {newest} (the last that had the name {tag}), or leave image_tag out"
+        return f"image_tag: {newest} (the last tag of the name {tag}), or leave image_tag out"
     if tag not in image.tags:
         tags = list(recipe.tags or image.tags)
         return f"{suggest(tag, tags)} (a new tag is a few lines in the catalog)"

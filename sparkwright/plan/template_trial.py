@@ -62,14 +62,14 @@ def _rendered(text: str, values: dict[str, Any]) -> str:
 
 
 def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
-    """Line and reason of the template's mistake; an empty reason if it renders."""
+    """Line and reason of the template's mistake; an empty reason if the template renders."""
     messages = values["messages"]
     parts = [{**each, "content": [{"type": "text", "text": each["content"]}]} for each in messages]
     try:
         written = _rendered(text, values)
         if not messages or messages[-1]["content"] in written:
             return 0, ""
-        # Some templates take each message as a list of parts, which their engine then gives them.
+        # Some templates take each message as a list of parts, which the engine then provides.
         if messages[-1]["content"] in _rendered(text, {**values, "messages": parts}):
             return 0, ""
         return 0, "the template does not write the user's message"
@@ -78,7 +78,7 @@ def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
     except MemoryError:
         return 0, f"the template takes more than {_MEMORY >> 20} MiB of memory"
     except Exception as error:  # a template may raise any exception
-        # A template may refuse system messages: then try the conversation without one.
+        # A template may refuse system messages: then try the conversation without a system message.
         if isinstance(error, _Refused) and messages and messages[0]["role"] == "system":
             return _fault(text, {**values, "messages": messages[1:]})
         frames = traceback.extract_tb(error.__traceback__)

@@ -54,4 +54,4 @@ def _term(name: str, entry: Image | Model | None) -> Term:
     if own is None:
         return Term(name, "the catalog names no licence", "-")
     arguments = [word for word in (own.name, own.note) if word]
-    return Term(name, ", ".join(arguments) or "none is named", own.source)
+    return Term(name, ", ".join(arguments) or "no licence is named", own.source)

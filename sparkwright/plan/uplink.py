@@ -12,7 +12,7 @@ _ALWAYS = ("localhost", "127.0.0.1", "::1", ".local", ".lan", ".internal", ".hom
 
 
 def environment(settings: HostSettings) -> dict[str, str]:
-    """Variables for programs that fetch; none without a proxy.
+    """Variables for programs that fetch; empty without a proxy.
 
     Both spellings are set: apt reads only the lower case.
     """

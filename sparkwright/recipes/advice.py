@@ -20,8 +20,8 @@ from sparkwright.recipes.serve_arguments import fitting, read_arguments
 from sparkwright.resolve.model_facts import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
 
-#: Keys of a recipe that describe the start of the model. Its guide and its installation are for
-#: readers.
+#: Keys of a recipe that describe the start of the model. The recipe's guide and installation are
+#: for readers.
 _KEYS = (
     "meta", "model", "variants", "features", "opt_in_features", "strategy_overrides",
     "hardware_overrides", "omni",

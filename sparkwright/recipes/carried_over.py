@@ -12,7 +12,7 @@ from sparkwright.engines.tables import release
 from sparkwright.recipes.recipe import Foreign, Options
 from sparkwright.recipes.yaml_mapping import line
 
-#: The share of a Spark for a recipe without one.
+#: Memory share of a Spark for a recipe without a share.
 _SHARE = 0.8
 #: vLLM's own image, its working folder, and its templates there.
 _STOCK, _WORKSPACE = "vllm/vllm-openai", "/vllm-workspace/"
@@ -80,7 +80,9 @@ def variables(foreign: Foreign, version: str | None, options: Options) -> dict[s
 
 
 def _spread(foreign: Foreign, kept: dict[str, Any], options: Options) -> None:
-    """Set the number of GPUs: the recipe's own, else as many as its size needs."""
+    """Set the number of GPUs: the recipe's own number, or as many GPUs as the recipe's size
+    needs.
+    """
     counts = foreign.engine.gpu_counts
     sizes = {name: kept[name] for name in counts if isinstance(kept.get(name), int)}
     wanted = math.prod(sizes.values())

@@ -90,10 +90,10 @@ class Options:
 
     Attributes:
         gpu: GPU of the import, by its name in ``catalog.gpus.GPUS``.
-        name: name of the new recipe; None for the recipe's own.
+        name: name of the new recipe; None for the recipe's own name.
         engine_version: version of the engine in the recipe's image, if no other source has it.
         image: a reference that replaces the recipe's container.
-        variants: selected variants of a recipe with several; empty for all of them.
+        variants: selected variants of a recipe with several variants; empty for all variants.
         remote_code: whether ``trust_remote_code`` is kept, and mods that bring code.
         allowed: arguments and variables that the site allows in addition to the engine's list.
         cluster: whether a recipe for several GPUs is spread over as many hosts.
@@ -157,8 +157,8 @@ class Foreign:
         arguments: arguments of the command line, after ``vllm serve``.
         environment: values as text.
         gpus: least number of GPUs, one in each Spark.
-        may_be_one: whether one GPU is enough, although its defaults name two.
-        vram_gib: its stated need, over all of its GPUs.
+        may_be_one: whether one GPU is enough, although its defaults name two GPUs.
+        vram_gib: its stated need of memory, over all of its GPUs.
         context: tokens that the model was made for.
         format: the recipe's name of the weights' format.
         notes: further notes for a reader.
@@ -188,5 +188,5 @@ class Foreign:
 
     @property
     def engine(self) -> Engine:
-        """Name of the recipe's engine."""
+        """Engine of the recipe."""
         return engine(self.remarks.engine)

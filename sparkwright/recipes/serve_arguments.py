@@ -15,7 +15,7 @@ from sparkwright.engines.arguments import Parser
 from sparkwright.engines.tables import Argument, Table
 from sparkwright.recipes.recipe import Remarks
 
-#: Arguments that name the served model, of each engine.
+#: Arguments that name the served model, for each engine.
 _MODELS = ("model", "model_path", "hf_repo")
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: Arguments that repeat a service's defaults.
@@ -25,7 +25,7 @@ _INT, _FLOAT = re.compile(r"-?\d{1,18}", re.ASCII), re.compile(r"-?\d{0,18}\.\d{
 
 
 def read_arguments(arguments: Sequence[str], version: str | None, remarks: Remarks) -> Arguments:
-    """The arguments; the parts that can't be carried over are noted.
+    """Read the arguments, and note the parts that can't be carried over.
 
     Args:
         version: version of the engine, for its checks; None if unknown.
@@ -53,7 +53,7 @@ class Arguments:
     Attributes:
         parser: parser of the engine.
         tables: tables of the engine's version, or of all versions.
-        version: its text in messages.
+        version: text of the version in messages.
         values: argument, with underscores -> value.
         nested: arguments with a mapping as value, set as a whole or key by key.
         model: the positional argument, or ``--model``.
@@ -157,7 +157,7 @@ class Arguments:
         inner[last] = _json(given[0]) if given else True
 
     def _value(self, name: str, argument: Argument, given: list[str]) -> None:
-        """Set a value; of a repeated argument, vLLM takes the last value."""
+        """Set a value; vLLM takes the last value of a repeated argument."""
         value: ArgumentValue = given[0]
         if argument.kind == "many":
             value = [*map(_scalar, given)] if len(given) > 1 else given[0]
@@ -188,6 +188,6 @@ def _scalar(text: str) -> int | float | str:
 
 
 def fitting(value: Any) -> ArgumentValue:
-    """A nested mapping as JSON text, which vLLM also reads; other values unchanged."""
+    """Convert a nested mapping to JSON text, which vLLM also reads; other values are unchanged."""
     deep = isinstance(value, dict) and any(isinstance(v, list | dict) for v in value.values())
     return value if not deep else json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -9,7 +9,7 @@ from sparkwright.recipes.recipe import Foreign, Options, Remarks, Text, Unfit, t
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, strings
 from sparkwright.text.sizes import GIB
 
-#: One box with all of its GPUs: the only way to start; and several boxes of one GPU each, if the
+#: Names of strategies: one box with all of its GPUs; and several boxes with one GPU each, if the
 #: recipe allows this for the hardware.
 _STRATEGY, _SPREAD = "single_node_tp", "multi_node_tp"
 _GRANTED = ("supported", "verified")
@@ -18,12 +18,12 @@ _NETWORK = ("$IFACE_NAME", "$IB_IF", "$HEAD_IP")
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file has the keys of a recipe of vLLM."""
+    """Return whether a file has the keys of a recipe of vLLM."""
     return isinstance(data.get("model"), dict) and isinstance(data.get("variants"), dict)
 
 
 def read(text: Text, data: dict[str, Any], options: Options) -> Iterator[Foreign | Unfit]:
-    """Each variant is a recipe; a variant for other hardware is refused.
+    """Read each variant as a recipe; a variant for other hardware is refused.
 
     Raises:
         Unfit: the whole recipe is for another engine, or a requested variant does not exist.

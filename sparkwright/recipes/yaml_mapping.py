@@ -8,14 +8,14 @@ from sparkwright.recipes.recipe import Unfit
 
 #: Largest size of a recipe in bytes; the largest known recipe has 40 KiB.
 MOST_BYTES = 256 * 1024
-#: Values of a recipe; each alias counts with all of its content.
+#: Largest number of values of a recipe; each alias counts with all of its content.
 MOST_VALUES = 20_000
-#: An option before a value in the same item.
+#: Pattern of an option before a value in the same item.
 _PAIR = re.compile(r"\A(--[\w.-]+)\s+(?=\S)")
 
 
 def read_yaml(text: str) -> dict[str, Any]:
-    """A mapping.
+    """Read a mapping from YAML text.
 
     Raises:
         Unfit: the value has another type, or grows without bounds when it is read.
@@ -35,7 +35,7 @@ def read_yaml(text: str) -> dict[str, Any]:
 
 
 def mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
-    """A key's mapping; empty if it is missing or null.
+    """Mapping at a key; empty if the key is missing or null.
 
     Raises:
         Unfit: the value has another type.
@@ -54,8 +54,9 @@ def environment(given: dict[str, Any]) -> dict[str, str]:
 
 
 def strings(data: dict[str, Any], key: str) -> list[str]:
-    """Strings of a key's list; none if it is missing or null. An item such as
-    ``--max-model-len auto`` is an option and its value."""
+    """Strings of a key's list; empty if the key is missing or null. An item such as
+    ``--max-model-len auto`` is an option and its value.
+    """
     value = data.get(key)
     items = value if isinstance(value, list) else [] if value is None else [value]
     return [part for item in items for part in _PAIR.split(str(item)) if part or not item]

@@ -58,10 +58,10 @@ def digest(files: dict[str, tuple[str, bool]]) -> str:
 
 
 def verify(files: dict[str, tuple[str, bool]], pinned: str | None, *, carried: bool) -> None:
-    """Refuse a context that differs from the lock's.
+    """Refuse a context that differs from the context in the lock.
 
-    carried: whether it comes from a bundle, which only the lock verifies; a checkout by this
-    machine's git is the commit's content. Raises UserError.
+    carried: whether the context comes from a bundle, which only the lock verifies; a checkout by
+    this machine's git is the commit's content. Raises UserError.
     """
     if pinned is None and carried:
         raise MESSAGES.refusal("unpinned-context", _SUBJECT)

@@ -18,7 +18,7 @@ from sparkwright.documents import text_files as files
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.messages import MESSAGES
 
-#: Characters of an HTTP header.
+#: Pattern of a token: characters of an HTTP header.
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 #: Docker Hub's name in Docker's file, and the host of its images.
 _HUB = {"index.docker.io": "registry-1.docker.io", "docker.io": "registry-1.docker.io"}
@@ -28,7 +28,7 @@ def hub_token(source: secrets.Source | None) -> secrets.Secret | None:
     """The token for gated models, from a file, a command or the environment.
 
     Raises:
-        UserError: the file can't be read, or the command prints no account.
+        UserError: the file can't be read, or the command prints no token.
     """
     if source is None:
         token = os.environ.get("HF_TOKEN", "").strip()

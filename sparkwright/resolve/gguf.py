@@ -33,10 +33,10 @@ TYPES: dict[int, tuple[int, int]] = beside(__file__, "gguf.yaml")["types"]
 
 @dataclass(frozen=True)
 class Header:
-    """A header.
+    """Header of a GGUF file.
 
     Attributes:
-        values: values by key; arrays only if they are short and of numbers.
+        values: values by key; arrays only if they are short and contain numbers.
         tensors: name -> count of its numbers, and their bytes.
     """
 
@@ -74,7 +74,7 @@ def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
 
 
 def _tensors(text: "_Text", count: int, alignment: object) -> dict[str, tuple[int, int]]:
-    """Tensors by name."""
+    """Read the tensors, by name."""
     places: dict[int, tuple[str, int, int]] = {}
     for _ in range(count):
         name = text.name()
@@ -124,22 +124,22 @@ class _Text:
             self._data += piece
 
     def take(self, length: int) -> bytes:
-        """The next bytes."""
+        """Read the next bytes."""
         self.need(self.at + length)
         self.at += length
         return bytes(self._data[self.at - length : self.at])
 
     def number(self, letter: str) -> Any:
-        """The next number."""
+        """Read the next number."""
         return self.numbers(1, letter)[0]
 
     def numbers(self, count: int, letter: str) -> tuple[Any, ...]:
-        """The next numbers; empty if there are too many to keep."""
+        """Read the next numbers; empty if there are too many to keep."""
         data = self.take(count * struct.calcsize(f"={letter}"))
         return struct.unpack(f"{self.order}{count}{letter}", data) if count <= _KEPT else ()
 
     def count(self, most: int, letter: str = "Q") -> int:
-        """The next number, a count of following values."""
+        """Read the next number, a count of following values."""
         result: int = self.number(letter)
         if result > most:
             raise fault(f"it claims {result} entries, but at most {most} are allowed")
@@ -150,7 +150,7 @@ class _Text:
         return self.take(self.count(_NAME)).decode("utf-8", "replace")
 
     def value(self, kind: int) -> Any:
-        """The next value; None for a value that is not stored."""
+        """Read the next value; None for a value that is not stored."""
         if letter := _NUMBERS.get(kind):
             return self.number(letter)
         if kind == _STRING:
@@ -166,7 +166,7 @@ class _Text:
         return None
 
     def _skip_texts(self, count: int) -> None:
-        """Skip texts; a tokenizer has a million of them, which take 0.2 s."""
+        """Skip texts; a tokenizer has a million texts, which take 0.2 s."""
         unpack, at = struct.Struct(self.order + "Q").unpack_from, self.at
         for _ in range(count):
             if at + 8 > len(self._data):
@@ -177,4 +177,4 @@ class _Text:
 
 
 def fault(problem: str) -> Unusable:
-    return Unusable(problem, "take another file")
+    return Unusable(problem, "choose another file")

@@ -1,4 +1,4 @@
-"""Facts about a model in the header of its GGUF file, as far as serving depends on them."""
+"""Facts about a model in the header of its GGUF file, as far as serving depends on these facts."""
 
 import re
 from collections import Counter
@@ -76,7 +76,9 @@ def facts_of_headers(
 
 
 def _by_layer(values: Mapping[str, Any], key: str, layers: int) -> list[int]:
-    """A number for every block: a single value for all, or a list; empty if missing."""
+    """A number for every block: from a single value for all blocks, or from a list; empty if
+    missing.
+    """
     given = values.get(key, ())
     result = [given] * layers if not isinstance(given, tuple) else list(given)
     if len(result) not in (0, layers) or not all(_counts(item) for item in result):
@@ -89,7 +91,9 @@ def _counts(value: Any) -> bool:
 
 
 def _kv_heads(values: Mapping[str, Any], heads: int, layers: int) -> list[int]:
-    """Value of each block; 0 in blocks that keep a state instead, or use another block's keys."""
+    """Number of key-value heads of each block; 0 in blocks that keep a state instead, or use
+    another block's keys.
+    """
     result = _by_layer(values, "attention.head_count_kv", layers) or [heads] * layers
     interval = kv_cache.whole(values, "full_attention_interval") or 1
     shared = kv_cache.whole(values, "attention.shared_kv_layers") or 0

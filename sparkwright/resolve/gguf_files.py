@@ -19,14 +19,14 @@ _LABEL = re.compile(
 _FULL = ("F32", "F16", "BF16")
 #: Labels of projectors, the preferred label first.
 _PROJECTORS = ("F16", "BF16", "Q8_0", "F32")
-#: Largest size of a choice: ``12GiB``.
+#: Pattern of a choice by largest size: ``12GiB``.
 _ROOM = re.compile(r"(\d{1,5}(?:\.\d)?)GiB")
 #: Tokens of context, with 16-bit keys and values, and GiB of the engine itself, for which a file is
 #: chosen: the remaining memory makes the context longer.
 TOKENS, OVERHEAD_GIB = 8192, 1.0
 #: Largest number of models in a message, and of parts of a model.
 _LISTED, _PARTS = 40, 1000
-#: Facts of a model with this projector, by its headers.
+#: Facts about a model and its projector, from their headers.
 Facts = tuple[ModelFacts, tuple[entries.KvLayers, ...]]
 
 
@@ -36,7 +36,7 @@ class GgufModel:
 
     Attributes:
         parts: paths, the first part's first; one path of a file that is not split.
-        label: its quantization in the path; empty without one.
+        label: its quantization in the path; empty without a quantization.
         size: bytes of all parts.
     """
 
@@ -62,7 +62,7 @@ def choose(
         read: function that returns the facts of a model with a projector.
 
     Raises:
-        Unusable: the choice leads to no model, or to several.
+        Unusable: the choice leads to no model, or to several models.
     """
     models, (file, _, named) = models_of(sizes), choice.partition(",")
     image = _projector(sizes) if not named else named if named != "none" else None
@@ -89,7 +89,7 @@ def choose(
 
 
 def _cache(facts: Facts) -> int:
-    """Bytes of keys and values, two for each number."""
+    """Bytes of keys and values, two bytes for each number."""
     tokens = min(TOKENS, facts[0].context or TOKENS)
     return sum(4 * kind.numbers(tokens) for kind in facts[1])
 
@@ -138,7 +138,9 @@ def _named(models: list[GgufModel], choice: str) -> GgufModel:
 
 
 def _quantizations(models: list[GgufModel]) -> list[GgufModel]:
-    """The quantizations of a model, the largest first; the unquantized model if there are none."""
+    """The quantizations of a model, the largest first; the unquantized model if the repository has
+    no quantization.
+    """
     result = [model for model in models if model.label.rpartition("-")[2] not in _FULL] or models
     if len({model.family for model in result}) > 1:
         raise _unclear("the repository has GGUF files of more than one model", models)
@@ -155,7 +157,9 @@ def _projector(sizes: Mapping[str, int]) -> str | None:
 
 
 def _unclear(problem: str, models: list[GgufModel]) -> Unusable:
-    """A choice that leads to no model, or to several; its message names the models."""
+    """Return the error for a choice that leads to no model, or to several; its message lists the
+    models.
+    """
     labels = {model.label for model in models}
     titles = [
         f"{model.label if len(labels) == len(models) and model.label else model.parts[0]} "

@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.queries import Server, asking, basic
 
-#: Bytes of a repository's file that is written during a fetch, mainly of its pack.
+#: Largest number of bytes of a file that git writes during a fetch, mainly of the repository's
+#: pack.
 MOST_BYTES = 300 * 1024**2
 #: Largest list of a repository's references in bytes: 100,000 references take some 8 MiB.
 _MOST_REFERENCES = 16 << 20
@@ -39,8 +40,8 @@ _SETTINGS = (
 def resolve_commit(repository: str, revision: str, private: Sequence[str] = ()) -> str:
     """The commit (40 hex digits) behind a branch, a tag or a commit, without a git program.
 
-    The reference discovery of gitprotocol-http(5); both the smart and the dumb answer are read.
-    ``private`` lists servers in private networks to which the server may redirect.
+    The function uses the reference discovery of gitprotocol-http(5), and reads both the smart and
+    the dumb answer. ``private`` lists servers in private networks to which the server may redirect.
 
     Raises:
         UserError: the repository can't be reached or has no such revision.
@@ -77,7 +78,7 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
 
     Args:
         shown: the address in messages.
-        none: text for an empty error message.
+        none: exit code of a command without a result, which is not a failure.
 
     Raises:
         UserError: git fails.
@@ -87,7 +88,8 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    # Files, not pipes: their size is bounded, for any output of git, a repository or its server.
+    # Files replace pipes, since the size of files can be limited, for any output of git, of a
+    # repository or of its server.
     with TemporaryFile() as output, TemporaryFile() as errors:
         try:
             done = subprocess.run(
@@ -106,5 +108,5 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
 
 
 def _bounded() -> None:
-    """Limit the files of git and of its child processes."""
+    """Limit the size of files that git and its child processes write."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, MOST_BYTES))

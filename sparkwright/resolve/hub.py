@@ -30,7 +30,8 @@ from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.queries import Answer, Server, asking
 
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-#: Bytes and values of a header: experts of a large model have some 40,000 matrices.
+#: Largest number of bytes and of values of a header: experts of a large model have some 40,000
+#: matrices.
 _MOST_BYTES, _MOST_VALUES = 8 << 20, 1_000_000
 _RANKED = re.compile(r"(?<!experts)\.lora_A\.(\w+\.)?weight$")
 #: Matrices whose input (lora_A), or whose output, is the body's hidden state.
@@ -43,7 +44,7 @@ class Lora(Data):
     Attributes:
         kind: its method in PEFT's terms; only ``LORA`` is served.
         base: name of the model that the adapter was made for; None without a name.
-        rank: the largest of its matrices; 0 without matrices in safetensors.
+        rank: the largest rank of its matrices; 0 without matrices in safetensors.
         hidden_size: size of its body's hidden states; None if its matrices do not show it.
     """
 
@@ -58,7 +59,7 @@ def lora_of(
     small: Callable[[str], dict[str, Any]],
     piece: Callable[[str, int, int], bytes],
 ) -> Lora | None:
-    """The facts; None for a repository that is not an adapter.
+    """Facts about an adapter; None for a repository that is not an adapter.
 
     Args:
         files: paths of the repository.
@@ -91,7 +92,7 @@ def ask_hub(
     endpoint: str, repository: str, revision: str, path: str, token: str | None,
     private: tuple[str, ...] = (),
 ) -> pinned_text.PinnedText:  # fmt: skip
-    """Ask a hub for a text file at a revision.
+    """Query a hub for a text file at a revision.
 
     Raises:
         UserError: the file does not exist, is not text, or the hub can't be reached.
@@ -118,7 +119,7 @@ Path = Annotated[
     Field(pattern=r"^[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=1024),
     Straight,
 ]
-#: Bytes and values of a model's data with every file: some 50,000 files.
+#: Largest number of bytes and of values of a model's data with every file: some 50,000 files.
 MOST_BYTES, MOST_VALUES = 16 << 20, 1_000_000
 #: Files with a model's serving settings.
 _READ = ("config.json", "generation_config.json", "tokenizer_config.json")
@@ -127,7 +128,7 @@ _TEMPLATE = "chat_template.jinja"
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class PinnedFile:
-    """A file: git's own hash for small files, sha256 for the others."""
+    """Size and hash of a file: git's own hash for small files, sha256 for all others."""
 
     size: references.Size
     sha256: references.Sha256 | None = None
@@ -140,7 +141,7 @@ class ResolvedModel:
 
     Attributes:
         commit: 40 hex digits.
-        date: day of that commit, if the hub reports it.
+        date: day of the commit, if the hub reports it.
         files: file by path.
         kv: layers that keep keys and values, from the commit's config.json.
         facts: facts from its small files; None if they were not requested.
@@ -193,7 +194,7 @@ class ResolvedModel:
 
 
 def directory_of(repository: str, commit: str, part: str = "") -> str:
-    """A model's place below a models root."""
+    """Path of a model below a models root."""
     return f"{repository.replace('/', '--')}{part and '--'}{part}/{commit}"
 
 
@@ -219,11 +220,11 @@ def resolve_model(
         private: servers in private networks to which the hub may redirect.
         choice: choice in a repository of GGUF files, as in ``ModelReference``; the result then has
             only these files.
-        gguf: whether GGUF files take precedence over others.
+        gguf: whether GGUF files take precedence over other formats.
 
     Raises:
-        UserError: has a remedy for 401, 403, 404 and for an unreachable hub; with ``marks`` also
-            for an unusable file of the repository.
+        UserError: the hub refuses or can't be reached, with a remedy for 401, 403 and 404; with
+            ``marks`` also for an unusable file of the repository.
     """
     from huggingface_hub import ModelInfo  # a locked run sends no request, and saves 0.1 s
 
@@ -357,7 +358,7 @@ def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:
 
 
 def _meaning(answer: Answer, with_token: bool) -> str:
-    """The error message for an answer."""
+    """Return the id of the error message for an answer."""
     code, status = answer.headers.get("X-Error-Code", ""), answer.status
     if code == "GatedRepo" or status == 403:
         return "GatedRepo"

@@ -53,7 +53,7 @@ def kv_layers(config: Any) -> tuple[KvLayers, ...]:
 
 
 def _kinds(data: dict[str, Any], total: int) -> Counter[str]:
-    """Kind of layer -> number of its layers."""
+    """Kind of layer -> number of layers of this kind."""
     listed = data.get("layer_types")
     if isinstance(listed, list):
         return Counter(str(kind) for kind in listed)

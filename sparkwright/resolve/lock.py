@@ -1,4 +1,4 @@
-"""Tags resolved to digests, revisions to commits, and the lock with both.
+"""Resolution of tags to digests and of revisions to commits, and the lock that stores both.
 
 The lock is a file in the user's repository. Its order is stable, so its diff shows the changes of
 the hosts. With a lock a run queries no registry or hub.
@@ -62,7 +62,7 @@ def resolve(
     token: str | None,
     asked_models: Mapping[str, ResolvedModel] = MappingProxyType({}),
 ) -> Resolution:
-    """Ask registries and hubs for everything that the plans name.
+    """Query registries and hubs for everything that the plans name.
 
     Args:
         asked_models: models that this run has resolved already.
@@ -127,8 +127,8 @@ def _image(
 
 _CONFLICT = re.compile(r"^(<{7}|={7}|>{7}|\|{7})( |$)", re.MULTILINE)
 _HEAD = """\
-# Made by `sparkwright lock`: what every tag and revision of the fleet stands for. Commit it.
-# `sparkwright lock INVENTORY` adds what is missing, `--upgrade` takes everything anew.
+# Made by `sparkwright lock`: digests and commits of all tags and revisions. Commit this file.
+# `sparkwright lock INVENTORY` adds missing entries, `--upgrade` replaces all entries.
 """
 
 
@@ -157,7 +157,7 @@ class Lock(Resolution):
 
 
 def read_lock(path: pathlib.Path) -> Lock | None:
-    """The lock, or None if missing.
+    """Read the lock; None if the file is missing.
 
     Raises:
         UserError: the file is not a lock.
@@ -166,7 +166,7 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         return None
     try:
         text = files.read(path)
-        # Between two sides of a merge the YAML is not parsed: either side may be right.
+        # An unresolved merge is not parsed as YAML: either side may be right.
         if mark := _CONFLICT.search(text):
             line = text.count("\n", 0, mark.start()) + 1
             raise MESSAGES.refusal("open-merge", f"{path}: line {line}")
@@ -222,7 +222,7 @@ def to_resolution(
     """Resolve everything that the plans name from the lock.
 
     Args:
-        bases: whether patches for another image than the lock's are refused.
+        bases: whether patches for an image other than the locked image are refused.
 
     Raises:
         UserError: names everything that is not locked, and every patch for another image.
@@ -244,7 +244,7 @@ def to_resolution(
 
 
 def changed_bases(named: Iterable[References], lock: Lock, path: str) -> Iterator[Finding]:
-    """Patches over another image than the image in the lock."""
+    """Report patches that are made for an image other than the locked image."""
     for recipe, images in sorted(_bases(named, lock.images).items()):
         former = (lock.patched or {}).get(recipe)
         if former is None:
@@ -288,13 +288,13 @@ def _files(named: Iterable[References]) -> dict[str, pinned_text.PinnedText]:
 
 
 def locked_image(lock: Lock, image: ImageReference) -> ResolvedImage | None:
-    """An image's pin; None if the lock lacks it, or a signature of the named key."""
+    """An image's pin; None if the lock lacks the pin, or a signature of the named key."""
     result = lock.images.get(image.name)
     return result if result and result.is_signed(image.pulled.key) else None
 
 
 def locked_model(lock: Lock, model: ModelReference) -> ResolvedModel | None:
-    """A model's pin; None if the lock lacks it, or a required part of it."""
+    """A model's pin; None if the lock lacks the pin, or a required part of the pin."""
     result = lock.models.get(model.key)
     return None if result and model.facts and result.facts is None else result
 

@@ -1,4 +1,4 @@
-"""Facts about a model from a commit's own small files, for the settings that depend on them.
+"""Facts about a model from a commit's own small files, for the settings that depend on these facts.
 
 config.json, generation_config.json, tokenizer_config.json and the chat template are untrusted data:
 values of an unexpected form count as missing, and their code is not run.
@@ -17,7 +17,7 @@ from sparkwright.resolve.kv_cache import MOST, whole
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
 Word = Annotated[str, Field(pattern=rf"^{_WORD}$")]
-#: Keys of config.json for the longest context, as vLLM reads them; the least of them counts.
+#: Keys of config.json for the longest context, as vLLM reads them; the least value counts.
 _CONTEXT = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length",
     "max_seq_length", "seq_len", "max_target_positions",
@@ -46,7 +46,7 @@ class ModelFacts(Data):
         dtype: type of weights that are not quantized.
         vision: whether config.json has a vision tower.
         hybrid: whether some layers keep a state instead of keys and values.
-        code: classes of Python files that config.json asks for (``auto_map``).
+        code: classes of Python files that config.json names (``auto_map``).
         chat_template: whether the model has a chat template.
         template: texts of the template by which parsers are chosen.
         sampling: temperature, top_p and top_k of generation_config.json.
@@ -75,7 +75,7 @@ class ModelRecipe(Data):
 
     Attributes:
         source: ``repository@commit:path``.
-        data: its unchanged keys; read by ``imports.vllm_recipes``.
+        data: its unchanged keys; read by ``recipes.vllm_recipes``.
     """
 
     source: str
@@ -93,12 +93,12 @@ def facts_of(
     license: object = None,
     task: object = None,
 ) -> ModelFacts:
-    """Read the files.
+    """Read the facts from the files.
 
     Args:
         marks: texts to search for in the template.
         template: chat_template.jinja, if any; otherwise the template of tokenizer_config.json.
-        hf_quant: whether there is a hf_quant_config.json, which ModelOpt writes.
+        hf_quant: whether the repository has a hf_quant_config.json, which ModelOpt writes.
         license, task: the hub's information on the model.
     """
     inner = config.get("text_config")
@@ -139,7 +139,7 @@ def _method(value: object) -> str | None:
 
 
 def _template(value: object) -> str | None:
-    """The template: given alone, or as ``default`` in a list of named templates."""
+    """Return the template, given alone or as ``default`` in a list of named templates."""
     if isinstance(value, list):
         named = [item for item in value if isinstance(item, dict) and item.get("name") == "default"]
         value = named[0].get("template") if named else None

@@ -19,7 +19,7 @@ _RUNS_CODE = re.compile(
 
 
 def is_pickle(path: str) -> bool:
-    """Whether a file of a model's repository is a pickle, or code, by its name.
+    """Return whether a file of a model's repository is a pickle, or code, by its name.
 
     The header reveals a pickle with the name .safetensors, after its download (contents.py).
     """
@@ -48,7 +48,7 @@ def fetched(model: ResolvedModel, allowed: Collection[str]) -> ResolvedModel:
 
 
 def pickle_symptom(model: ResolvedModel, allowed: Collection[str]) -> Symptom | None:
-    """The model's pickles that are not fetched: an error if it has no other weights."""
+    """The model's pickles that are not fetched: an error if the model has no other weights."""
     result = pickles(model, allowed)
     if not result:
         return None

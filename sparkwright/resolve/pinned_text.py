@@ -15,6 +15,6 @@ class PinnedText:
     text: str
 
     def __post_init__(self) -> None:
-        """Raises ValueError if the text does not match the hash."""
+        """Raise ValueError if the text does not match the hash."""
         if hashlib.sha256(self.text.encode()).hexdigest() != self.sha256:
             raise ValueError("the text does not match its sha256")

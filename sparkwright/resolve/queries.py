@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     import urllib.request
     from email.message import Message
 
-#: The largest honest small file: a tokenizer_config.json with all added tokens has about 2 MiB.
+#: Largest size of a genuine small file: a tokenizer_config.json with all added tokens has about 2
+#: MiB.
 MOST_BYTES = 8 << 20
 #: Seconds for all requests to one server, and for one step of a request.
 SECONDS, _STEP_SECONDS, _CONNECT_SECONDS = 180.0, 30.0, 5.0
-#: Number of addresses of one name that are tried.
+#: Number of addresses of a name to try.
 _ADDRESSES = 8
 #: Variables that name the certificates of a site's CA, as for the library requests.
 _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
@@ -55,7 +56,7 @@ class Answer:
     content: bytes
 
     def required(self) -> Answer:
-        """This answer. Raises OSError for an error of HTTP."""
+        """Return this answer. Raises OSError for an HTTP error."""
         if self.status != 200:
             raise OSError(f"HTTP {self.status}")
         return self
@@ -87,7 +88,8 @@ class Server:
     def get(
         self, url: str, headers: Mapping[str, str] = MappingProxyType({}), most: int = MOST_BYTES
     ) -> Answer:
-        """Request a URL, and follow redirects; credentials stay with its scheme, host and port.
+        """Request a URL, and follow redirects; only the same scheme, host and port gets the
+        credentials.
 
         Raises:
             Unusable, ValueError: the answer is beyond the bounds or redirects elsewhere.
@@ -110,7 +112,7 @@ class Server:
         try:
             with opener.open(Request(url, headers=dict(headers)), timeout=_STEP_SECONDS) as answer:
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
-                    raise Unusable("it is compressed, which was not requested", "take another one")
+                    raise Unusable("it is compressed, unlike the request", "use another server")
                 content = bounded.read(answer, most)
                 if answer.length:
                     raise OSError(f"the answer was cut off, {answer.length} bytes before its end")
@@ -119,9 +121,9 @@ class Server:
             error.close()
             return Answer(error.code, error.headers, b"")
         except HTTPException as error:
-            raise OSError(f"it does not speak HTTP: {error}") from None
+            raise OSError(f"the answer is not HTTP: {error}") from None
         except bounded.TooMuch as error:
-            raise Unusable(str(error).replace("the answer", "it"), "take another") from None
+            raise Unusable(str(error).replace("the answer", "it"), "use another server") from None
 
     def _left(self) -> float:
         if (left := self._until - time.monotonic()) <= 0:
@@ -136,7 +138,7 @@ class Server:
         if proxied:
             name = urlsplit(query.full_url).hostname or ""
             self._judge(name, name)
-        failure: OSError | Unusable = OSError("it has no address")
+        failure: OSError | Unusable = OSError("the name has no address")
         for entry in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[:_ADDRESSES]:
             ip = str(entry[4][0])
             try:
@@ -182,7 +184,7 @@ def _proxies() -> urllib.request.ProxyHandler:
 
 
 def _depth(ip: str) -> int:
-    """Return the depth of an address in the network: 0 for the internet, 3 for the link alone."""
+    """Return the depth of an address in the network: 0 for the internet, 3 for the local link."""
     try:
         address = _address(ip)
     except ValueError:  # the proxy resolves a name
@@ -193,7 +195,9 @@ def _depth(ip: str) -> int:
 
 
 def _address(ip: str) -> IPv4Address | IPv6Address:
-    """An address; IPv4 if IPv6 merely wraps it. Raises ValueError for a name."""
+    """Parse an address; an IPv4 address mapped into IPv6 becomes IPv4. Raises ValueError for a
+    name.
+    """
     address = ip_address(ip)
     return getattr(address, "ipv4_mapped", None) or address
 
@@ -210,8 +214,8 @@ def _names(entry: str, host: str, ip: str) -> bool:
 
 @cache  # reading certificates takes 15 ms
 def _certificates(*authorities: str | None) -> ssl.SSLContext:
-    """The system's authorities and Mozilla's; only the authorities of REQUESTS_CA_BUNDLE if this
-    variable is set.
+    """TLS context with the authorities of the system and of Mozilla; only with the authorities of
+    REQUESTS_CA_BUNDLE if this variable is set.
     """
     import ssl
 

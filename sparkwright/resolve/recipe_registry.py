@@ -1,4 +1,4 @@
-"""Registries of recipes: one commit of a git repository, fetched bare and read by git alone.
+"""Registries of recipes: one commit of a git repository, fetched bare and read only by git.
 
 A foreign repository is never checked out: none of its hooks runs, no submodule is fetched, no
 filter (LFS) runs, and a symbolic link in it is a file like any other, which is skipped.
@@ -49,7 +49,7 @@ class Snapshot:
         return dt.date.fromisoformat(day.strip())
 
     def files(self, *, every: bool = False) -> list[str]:
-        """Paths of plain files of a recipe's usual size; with ``every``, of all files.
+        """Paths of plain files of a recipe's usual size; with ``every``, paths of all files.
 
         Raises:
             UserError: the tree has too many files.
@@ -83,7 +83,7 @@ class Snapshot:
 
 
 def snapshot(address: str, commit: str | None = None, cache: Path | None = None) -> Snapshot:
-    """A commit of a registry, from the cache if it is cached.
+    """A commit of a registry, from the cache if the commit is cached.
 
     Args:
         commit: the pinned commit; None for the newest commit of its default branch.
@@ -122,7 +122,7 @@ def snapshot(address: str, commit: str | None = None, cache: Path | None = None)
 
 
 def with_registries(addresses: Iterable[str], lock: Lock, *, upgrade: bool) -> Lock:
-    """The lock with a commit for each of these registries, and for no other.
+    """The lock with a commit for each of these registries, and for no other registry.
 
     Args:
         upgrade: whether to query each registry for its newest commit, even if a commit is pinned.

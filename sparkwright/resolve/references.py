@@ -45,7 +45,7 @@ class Steps:
     Attributes:
         recipe: recipe with the steps.
         text: the steps as JSON, in which files are named by their sha256.
-        files: name and content of each.
+        files: name and content of each file.
     """
 
     recipe: str
@@ -114,7 +114,7 @@ class ModelReference:
 
     @property
     def key(self) -> str:
-        """``repository@revision``, of GGUF files with ``:choice``."""
+        """``repository@revision``; for GGUF files with ``:choice``."""
         return f"{self.whole}{self.choice and ':'}{self.choice}"
 
     @property

@@ -39,7 +39,7 @@ class Signature:
     def holds(self, digest: str, key: str) -> bool:
         """Return whether the document is signed by a key and names this digest.
 
-        Raises as ``verifier``.
+        Raises like ``verifier``.
         """
         from cryptography.exceptions import InvalidSignature
 
@@ -86,7 +86,7 @@ _MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-#: Largest number of an index's entries: platforms, and an attestation of each.
+#: Largest number of an index's entries: platforms, and an attestation of each platform.
 _MOST_PLATFORMS = 100
 #: Largest number of an image's signatures to check, and the annotation in which cosign stores each.
 _MOST_SIGNATURES, _SIGNATURE = 32, "dev.cosignproject.cosign/signature"
@@ -113,7 +113,7 @@ class PlatformImage:
 
     @property
     def files(self) -> dict[str, int]:
-        """Bytes of everything to fetch, by the hex digits of its hash."""
+        """Bytes of each part to fetch, by the hex digits of the part's hash."""
         every = {**self.manifests, **self.config, **dict(self.layers)}
         return {references.hex_digits(digest): size for digest, size in every.items()}
 
@@ -183,7 +183,7 @@ def ask_registry(
         content = answer.required().content
         digest = digest_of(content)
         if tag.startswith("sha256:") and tag != digest:
-            raise bounds.Unusable(f"its hash is {digest}", "take another registry")
+            raise bounds.Unusable(f"its hash is {digest}", "choose another registry")
         platforms = _platforms(session, answer.json(), {digest: len(content)})
         kept = session.signatures(digest) if key else ()
         signature = next((item for item in kept if key and item.holds(digest, key)), None)
@@ -204,7 +204,7 @@ class _Repository:
         self._headers = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
 
     def ask(self, kind: str, name: str) -> Answer:
-        """A manifest or blob, with a token if the registry requires one."""
+        """Return a manifest or blob; send a token if the registry requires a token."""
         url = f"{self._base}/{kind}/{quote(name, safe=':')}"
         answer = self._server.get(url, self._headers)
         if answer.status != 401 or "Authorization" in self._headers:
@@ -226,7 +226,7 @@ class _Repository:
         """A manifest or blob by its digest. Raises Unusable for other content."""
         content = self.ask(kind, digest).required().content
         if digest_of(content) != digest:
-            raise bounds.Unusable(f"the content does not match {digest}", "take another registry")
+            raise bounds.Unusable(f"the content does not match {digest}", "choose another registry")
         return content
 
     def signatures(self, digest: str) -> Iterator[Signature]:
@@ -254,7 +254,7 @@ def _platforms(
         config = json_text.load_object(session.exact("blobs", next(iter(platform.config))))
         return {str(config.get("architecture")): platform}
     if len(children) > _MOST_PLATFORMS:
-        raise bounds.Unusable(f"more than {_MOST_PLATFORMS} platforms", "take another image")
+        raise bounds.Unusable(f"more than {_MOST_PLATFORMS} platforms", "choose another image")
     platform_images: dict[str, PlatformImage] = {}
     seen: dict[str, PlatformImage] = {}
     for child in children:

@@ -171,7 +171,7 @@ def _installed(wheel: Path) -> Iterator[tuple[PurePosixPath, bytes]]:
 
 
 def _tar(files: Mapping[PurePosixPath, bytes]) -> bytes:
-    """Return the files as a tar that depends on names and contents alone."""
+    """Return the files as a tar that depends only on names and contents."""
     buffer = io.BytesIO()
     folders = {folder for path in files for folder in path.parents} - {PurePosixPath()}
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:

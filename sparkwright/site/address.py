@@ -60,7 +60,7 @@ def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> 
     """Faults of addresses for all models, and of keys' rights and limits.
 
     Args:
-        planned: hosts that can be planned; a check that needs all hosts runs only if none is
+        planned: hosts that can be planned; a check that needs all hosts runs only if no host is
             missing.
     """
     plans = [host.plan for host in planned.values()]

@@ -68,8 +68,8 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
 def directories(plan: HostPlan) -> tuple[Directory, ...]:
     """The directories of a host, parents first.
 
-    The first directory, for the models, may be a separate file system or belong to the user: it
-    is made if it is missing, and otherwise left alone.
+    The first directory, for the models, may be a separate file system or belong to the user: it is
+    made if it is missing, and otherwise left unchanged.
     """
     root = plan.settings.services_root
     result = [Directory(plan.settings.models_root), Directory(root)]

@@ -56,7 +56,7 @@ class ServedName:
 
     @property
     def thinking(self) -> bool | None:
-        """Whether the model thinks first; None leaves the choice to the client."""
+        """Return whether the model thinks first; None leaves the choice to the client."""
         return self.advice.thinking if self.advice else None
 
     @property
@@ -132,7 +132,7 @@ class Endpoint:
         # client that always requests the maximum must leave room. An eighth of the context is the
         # share in the 35B card's repository for OpenClaw (32768 of 262144,
         # AEON-7/Qwen3.6-NVFP4-DFlash, docs/openclaw.md). The minimum is 2048 tokens: with fewer
-        # tokens, reasoning uses up the answer (that model's card, 'Recommended sampling
+        # tokens, reasoning uses up the answer (the card of this model, 'Recommended sampling
         # parameters').
         if self.context is None:
             return None
@@ -181,7 +181,7 @@ def address_endpoints(
 
     Args:
         every: all hosts of the inventory.
-        allowed: models that the key may use; None for all.
+        allowed: models that the key may use; None for all models.
     """
     plan, by_name = host.plan, {each.plan.host: each for each in every}
     for pool in planned_pools(each.plan for each in by_name.values()):

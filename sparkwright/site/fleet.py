@@ -75,8 +75,8 @@ def with_recipes(
 
 
 def named_gpu(given: inventory.HostInput, settings: HostSettings) -> Gpu | None:
-    """The GPU by the setting ``gpu``, or by the host's group; `init` writes both from the hosts'
-    answers.
+    """Return the GPU from the setting ``gpu``, or from the host's group; `init` writes both from
+    the hosts' answers.
     """
     if settings.gpu:
         return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{given.origin('gpu')}: gpu")
@@ -87,7 +87,7 @@ def named_gpu(given: inventory.HostInput, settings: HostSettings) -> Gpu | None:
 
 
 def _gpu(host: ReadHost) -> Gpu | None:
-    """The GPU by the host's settings, or by the recipes of its other services."""
+    """Return the GPU from the host's settings, or from the recipes of its other services."""
     settings, catalog = host.settings, host.catalog
     if gpu := named_gpu(host.given, settings):
         return gpu
@@ -118,7 +118,9 @@ def _of_catalog(host: ReadHost, name: str) -> str | None:
 
 
 def _reference(host: ReadHost, name: str) -> ModelReference:
-    """Reference to a service's model; its revision is the service's, the catalog's, or ``main``."""
+    """Reference to a service's model, at the service's revision, the catalog's revision, or
+    ``main``.
+    """
     service = host.settings.services[name]
     repository = service.repository
     own = [model for model in host.catalog.models.values() if model.repository == repository]
@@ -143,7 +145,7 @@ def _room(host: ReadHost, service: ServiceSettings) -> str:
 
 
 def _known(wanted: _Wanted, lock_of: _LockOf) -> _Answers:
-    """Resolved models, or why a model can't be resolved."""
+    """Resolved models, or the reason why a model can't be resolved."""
     result: dict[tuple[str, bool], ResolvedModel | UserError] = {}
     jobs: dict[tuple[str, bool], Future[ResolvedModel]] = {}
     at_commit = cache(recipe_registry.snapshot)
@@ -282,8 +284,8 @@ def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
 
 
 def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
-    """Mistake of a service with an unknown engine or image, or with an engine other than the
-    image's.
+    """Mistake of a service with an unknown engine or image, or with an engine other than the engine
+    of the image.
     """
     message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
     if service.engine and service.engine not in ENGINES:
@@ -307,7 +309,8 @@ def recipe_for(
     *,
     program: str | None = None,
 ) -> Recipe | None:
-    """The best recipe whose body is this repository and that runs on this GPU; None without one.
+    """The best recipe whose body is this repository and that runs on this GPU; None if no recipe
+    fits.
 
     For a named card, the recipe for the most memory that fits the card comes first; then the
     catalog's claim, the least memory, a drafter that makes the model faster, and the name decide.

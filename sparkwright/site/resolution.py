@@ -35,7 +35,7 @@ def site_problems(
 ) -> list[Finding]:
     """Faults of hosts that can be planned, and of files on the controller.
 
-    The check writes nothing, runs no command of the user's, and contacts no server.
+    The check writes nothing, runs none of the user's commands, and contacts no server.
 
     Args:
         everyone: data of every host of the inventory, in a limited run, too.
@@ -150,7 +150,7 @@ def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
 
 
 def locks(hosts: Mapping[str, PlannedHost]) -> dict[str, Lock | None]:
-    """The lock files of the hosts."""
+    """Read the lock files of the hosts."""
     paths = {host.plan.settings.lock_file for host in hosts.values()}
     return {path: read_lock(Path(path)) for path in sorted(paths)}
 

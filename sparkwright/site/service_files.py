@@ -17,7 +17,8 @@ from sparkwright.resolve import credentials, hub, pinned_text
 from sparkwright.resolve.lock import Lock
 
 _MESSAGES = Messages(__file__)
-#: Bytes of a file, and of all files of a service: the request of a switch holds them.
+#: Largest number of bytes of a file, and of all files of a service: the request of a switch
+#: contains these files.
 _MOST, _MOST_TOGETHER = LONGEST, 4 * LONGEST
 _Lock = Callable[[], Lock | None]
 

@@ -23,6 +23,6 @@ def test_a_rollback_across_a_change_of_proxy_is_refused(converged: Site) -> None
     running, kept = container(HOST), release(HOST)
     # The newest kept release before the running release was made without a proxy.
     text = converged.sparkwright("rollback", *LIMIT, "--yes", code=1)
-    assert "was made without a proxy, and the plan has one" in text
+    assert "was made without a proxy, and the plan has a proxy" in text
     assert (container(HOST), release(HOST)) == (running, kept)
     assert converged.deploy("--limit", HOST).changed == set()

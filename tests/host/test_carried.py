@@ -138,7 +138,7 @@ def test_a_file_in_place_of_a_directory_is_reported_without_a_traceback(tmp_path
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr == (
-        f"{tmp_path}/file is not a directory: move it away, or take another place\n"
+        f"{tmp_path}/file is not a directory: move it away, or choose another path\n"
     )
 
 

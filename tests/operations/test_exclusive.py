@@ -113,7 +113,7 @@ def test_groups_are_written_once_and_removed_with_the_last_group() -> None:
     assert _declared(written(FILES)).host.noops == ["exclusive groups are as desired"]
     ran = _declared(written(FILES), files={})
     assert ran.host.request("setup")["files"] == {}
-    assert _declared({}, files={}).host.noops == ["no exclusive group here"]
+    assert _declared({}, files={}).host.noops == ["no exclusive group"]
 
 
 def test_an_idle_service_is_recorded_on_its_host_and_stays_stopped_in_the_next_deploy() -> None:

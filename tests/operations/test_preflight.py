@@ -92,7 +92,7 @@ def test_rules_are_judged_again_by_the_real_hardware() -> None:
     host = spark(observe=probe(memory={"total": 40 << 30, "available": 40 << 30}))
     item, on = _judged(host)
     assert not on
-    assert any("silence it on this service" in finding.remedy for finding in item.findings)
+    assert any("silence this rule on the service" in finding.remedy for finding in item.findings)
 
 
 def _switching(*looks: Any, **changes: Any) -> FakeHost:

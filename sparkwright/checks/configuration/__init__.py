@@ -1,4 +1,4 @@
-"""Rules: every known mistake of a service on a host, reported from the plan, all at once."""
+"""Rules that report all known mistakes of a host's services at once, from the plan."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +25,7 @@ def _rules(*names: str) -> check.Checks[facts.Context]:
     )
 
 
-#: The rules of all engines, for lists of rules; and the rules of each engine.
+#: Rules of all engines together, for lists of rules; and the rules of each engine.
 RULES = _rules(*ENGINES)
 _OF_ENGINE = {name: _rules(name) for name in ENGINES}
 
@@ -54,7 +54,7 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: facts.Hardware) -> li
 
 
 def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[Finding]:
-    """Return silenced rules that do not exist: a misspelt rule would silence nothing."""
+    """Report silenced rules that do not exist: a misspelt name would have no effect."""
     rules = rule_ids(catalog)
     for planned in plan.services:
         for rule in planned.settings.silenced:
@@ -68,7 +68,7 @@ def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[
 
 
 def _origin(context: facts.Context, key: str) -> str:
-    """Return the file in which a key is set; the service's own file if it is not set."""
+    """Return the file that sets a key; the service's recipe if no file sets the key."""
     kind, _, rest = key.partition(".")
     if kind in ("arguments", "environment"):
         kind = f"{kind.removesuffix('s')}.{rest.partition('.')[0]}"

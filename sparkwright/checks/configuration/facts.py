@@ -15,11 +15,11 @@ from sparkwright.plan.plan import HostPlan, ServicePlan
 
 @dataclass(frozen=True)
 class Hardware:
-    """Hardware of a host: from its probe, or assumed from the needs of its recipes.
+    """Hardware of a host, either probed or assumed from the needs of its recipes.
 
     Attributes:
-        compute_cap: None if unknown.
-        memory_gib: MemTotal.
+        compute_cap: compute capability; None if unknown.
+        memory_gib: MemTotal of the host.
         vram_gib: memory of the GPU itself; None on unified memory.
         architecture: name in registries (``arm64``); None if unknown.
         gpus: number of GPUs; None if unknown.
@@ -43,8 +43,9 @@ class Hardware:
 
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
-    """Return the hardware by the GPU in the host's settings; without this setting, the hardware
-    that the host's recipes need. The rules find most mistakes with it before the host is reachable.
+    """Return the hardware for the GPU in the host's settings; without this setting, the hardware
+    that the host's recipes need. This assumption lets the rules find most mistakes before the host
+    is reachable.
     """
     each = [set(service.recipe.needs.compute_caps) for service in plan.services]
     caps = set.intersection(*each) if each else set()  # one GPU runs all services
@@ -79,7 +80,9 @@ class Context(Configuration):
         return self.service.recipe
 
     def defaulted(self, facts: Iterable[str]) -> str:
-        """Return the end of a sentence: the unset keys among these, with their default values."""
+        """Describe the unset arguments among these facts, with their defaults, as the end of a
+        sentence.
+        """
         names = [fact.removeprefix("argument.") for fact in facts if fact.startswith("argument.")]
         texts = [
             f"{name} is not set, and its default is {self.defaults[name]}"
@@ -102,7 +105,7 @@ class Context(Configuration):
 
     @cached_property
     def spelt(self) -> dict[str, str]:
-        """Argument -> the other argument, or the variable, that sets it."""
+        """Map each argument to the other argument, or to the variable, that sets its value."""
         written, result = self._scalars, {}
         for fact, spellings in self.engine.parser.spellings.items():
             if str(written.get(fact, "auto")).lower() in ("auto", "false"):
@@ -132,7 +135,7 @@ class Context(Configuration):
 
 
 def contexts(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> Iterator[Context]:
-    """Every service of a host."""
+    """Context of every service of a host."""
     for service in plan.services:
         image, drafter = catalog.images[service.image.image], service.drafter
         gpus = len(service.gpus) or hardware.gpus

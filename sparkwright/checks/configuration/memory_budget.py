@@ -1,4 +1,4 @@
-"""Memory for weights, KV caches and the rest of a host, and whether the memory is enough.
+"""Memory budget of a host: weights, KV caches and other programs, and rules that check the total.
 
 A Spark has one pool for CPU and GPU: services, sidecars and the system share this pool.
 A dedicated card belongs to one service. ``shm_size`` is only a limit, which Docker ignores under
@@ -41,11 +41,11 @@ class Budget:
 
 
 def budget(context: Context) -> Budget:
-    """Compute the service's memory as far as the catalog has the sizes. An engine without a memory
-    share takes as much as its weights and sequences need.
+    """Compute the service's memory from the sizes in the catalog. An engine without a memory share
+    takes as much as its weights and sequences need.
     """
     pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
-    # Hosts of a cluster share the model: the budget is for one host's part of it.
+    # Hosts of a cluster share the model: the budget covers the part of one host.
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
     placed = {} if context.unified else context.effective
     weights = context.engine.weights_gib(context.body, placed)

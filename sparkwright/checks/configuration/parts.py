@@ -22,7 +22,7 @@ class Memory:
     """A host's memory.
 
     Attributes:
-        total_gib: None if unknown before the host is first observed.
+        total_gib: all memory; None if unknown before the first observation of the host.
         unified: whether CPU and GPU share the memory.
     """
 
@@ -50,7 +50,7 @@ class Memory:
 
 
 def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
-    """Weights, KV caches, sidecars and the system of a planned host."""
+    """Memory of a planned host for weights, KV caches, sidecars and the system."""
     hardware = facts.assumed_hardware(plan)
     parts: list[Part] = []
     needs = memory_budget.budgets(plan, catalog, hardware)

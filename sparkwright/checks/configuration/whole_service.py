@@ -1,4 +1,4 @@
-"""The service as a whole: model, image, secrets, mounts, names, ports, and foreign code."""
+"""Rules on a whole service: model, image, secrets, mounts, names, ports, and foreign code."""
 
 import math
 from collections.abc import Iterator
@@ -92,7 +92,7 @@ def _adapters(context: Context) -> Iterator[Symptom]:
     most = context.number("max_lora_rank") or 0
     size = service.body.key in resolved and resolved[service.body.key].hidden_size
     for name, adapter in service.adapters.items():
-        model = resolved.get(adapter.key)  # checked again once the lock's files are known
+        model = resolved.get(adapter.key)  # rechecked with the lock's files
         lora = (model and model.lora) or hub.Lora()
         base = (lora.base or "").rpartition("/")[2].lower()
         cases = {
@@ -150,7 +150,7 @@ def _absent_file(context: Context) -> Iterator[Symptom]:
         if not is_path or {*"{}\n"} & {*path} or path in there:
             continue
         if mount := next((mount for mount in mounts if path.startswith(mount)), None):
-            # checked again once the lock's files are known.
+            # The rule checks the path once more with the lock's files.
             reference, plan = mounts[mount], context.plan
             model, allowed = plan.resolved.get(reference.key), plan.settings.allowed_pickles
             files = pickles.fetched(model, (*allowed, *reference.code)).files if model else {}
@@ -217,7 +217,7 @@ def _remote_code(context: Context) -> Iterator[Symptom]:
         yield Symptom()
         return
     if plan.python_files is None:
-        return  # checked again once the lock's files are known
+        return  # rechecked with the lock's files
     models = [model for model in (context.body, context.drafter) if model]
     files = {model.name: plan.python_files.get(model.name, ()) for model in models}
     if not any(files.values()):
@@ -232,7 +232,7 @@ def _imported_setting(context: Context) -> Iterator[Symptom]:
     recipe, left_out = context.recipe, list[allowlist.LeftOut]()
     if not recipe.system.startswith("Imported: "):
         return
-    # An import keeps trust_remote_code if the user asks for it; `remote-code` judges it.
+    # An import keeps trust_remote_code if the user requests it; the rule `remote-code` checks it.
     allowed = {*context.plan.settings.allowed_in_recipes, "trust_remote_code"}
     kept = context.engine.allowlist.kept
     files = [file.at for file in recipe.files]

@@ -1,4 +1,4 @@
-"""Static addresses of a host's rails, by netplan: desired files and obstacles.
+"""Static addresses of a host's rails in netplan: the desired file, and obstacles to a change.
 
 The netplan file has the same shape as the files of eugr/spark-vllm-docker and sparkrun.
 """
@@ -29,7 +29,7 @@ class Address:
 
 
 def addresses_of(wanted: FabricAddresses, host: str, state: FabricState) -> tuple[Address, ...]:
-    """Addresses of a host's rails; none for a rail without a cable.
+    """Addresses of a host's cabled rails.
 
     In a pair and at a switch, the cabled port is detected. In a ring, cable ``n`` leads from port 0
     of host ``n`` to port 1 of the next host.
@@ -51,7 +51,7 @@ def addresses_of(wanted: FabricAddresses, host: str, state: FabricState) -> tupl
 
 
 def netplan(wanted: FabricAddresses, given: tuple[Address, ...]) -> str:
-    """The text of the file."""
+    """Text of the netplan file."""
     return template("fabric/netplan.yaml.j2").render(wanted=wanted, given=given)
 
 
@@ -74,7 +74,7 @@ def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricSt
 
 def problems(wanted: FabricAddresses, host: str, state: FabricState, came: str | None,
              present: frozenset[str]) -> list[Finding]:  # fmt: skip
-    """Return the reason why a host's addresses stay unchanged.
+    """Return the problems because of which a host's addresses stay unchanged.
 
     Args:
         came: the address at which the controller reached the host.

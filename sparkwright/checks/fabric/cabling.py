@@ -35,7 +35,7 @@ def _joined(state: FabricState, other: FabricState) -> Iterator[tuple[Rail, Rail
     result = [(mine, theirs) for mine in state.rails for theirs in other.rails
              if _sees(mine, theirs) or _sees(theirs, mine)]  # fmt: skip
     straight = {id(mine) for mine, theirs in result if mine.twin == theirs.twin}
-    # Behind a switch, or two cables, a device sees both twins of the other host.
+    # Behind a switch, or with two cables, a device sees both twins of the other host.
     yield from (
         (mine, theirs)
         for mine, theirs in result
@@ -60,7 +60,7 @@ def unknown_neighbours(states: Mapping[str, FabricState]) -> dict[str, tuple[str
 
 
 def shape_of(states: Mapping[str, FabricState]) -> str | None:
-    """pair, ring or switch, as the hosts are cabled; None if unknown.
+    """Return the shape of the cabling: pair, ring or switch; None if unknown.
 
     A device that sees two hosts is connected to a switch. Hosts are also connected to a switch if
     more hosts see each other than their cables allow.

@@ -1,4 +1,4 @@
-"""Faults of one host's part of a fabric, and faults between its hosts."""
+"""Faults of one host's part of a fabric, and faults between the hosts of a fabric."""
 
 from collections.abc import Iterator
 from ipaddress import ip_interface

@@ -1,4 +1,4 @@
-"""Hosts of an inventory that form one fabric: by settings, by clusters, or by their cables."""
+"""Groups of hosts that form one fabric, from the settings, the clusters, or the cables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ def on_connectx(data: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the hosts of clusters on ConnectX-7, from settings that have not been validated yet.
 
     Args:
-        data: host -> its data.
+        data: host -> the host's settings.
     """
     return tuple(host for host, own in data.items() if any(_joins(host, own.get("clusters"))))
 
@@ -92,7 +92,7 @@ def of_looks(looks: Mapping[str, FabricLook]) -> tuple[Fabric, ...]:
     """Return the fabrics of observed hosts: ``fabric_addresses`` first, then clusters, then hosts
     that see each other.
 
-    A host belongs to no fabric if it has no ConnectX and no setting names it.
+    A host belongs to no fabric if the host has no ConnectX, and no setting names the host.
     """
     fabrics: list[Fabric] = []
     states = {name: look.state for name, look in looks.items()}

@@ -39,7 +39,8 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
     if not services:
         return
     needs = {own.name: own.recipe.needs.memory_gib + own.offload_ram_gib for own in services}
-    # On unified memory a recipe's need is the whole machine; a rule judges how services share it.
+    # On unified memory a recipe needs the whole machine; a rule checks how services share the
+    # memory.
     unified = any(gpu.unified for gpu in host.gpus)
     needed = max(needs.values()) if unified else host.plan.largest(needs)
     if total < needed:
@@ -112,7 +113,7 @@ def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Sym
 
 @check("disk")
 def _disks(host: HostFacts) -> Iterator[Symptom]:
-    """Free space of every file system that downloads are written to."""
+    """Check the free space of every file system that gets downloads."""
     headroom = host.plan.settings.disk_headroom_gib
     by_device: dict[int, tuple[list[str], Disk, int]] = {}
     for name, disk, size in fetches(host):

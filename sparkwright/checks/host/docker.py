@@ -21,7 +21,9 @@ def _docker(host: facts.HostFacts) -> Iterator[Symptom]:
 
 
 def docker_symptoms(observed: Observation, least: int) -> Iterator[Symptom]:
-    """Faults of Docker and its Compose plugin, for a host that needs this major version."""
+    """Return faults of Docker and its Compose plugin; Docker must have at least this major
+    version.
+    """
     on, kind = observed.distribution, observed.docker_kind
     if kind in OTHER_DOCKERS:
         yield Symptom("docker-kind", kind, install=remedies.install("docker", on))
@@ -40,10 +42,10 @@ def docker_symptoms(observed: Observation, least: int) -> Iterator[Symptom]:
 
 
 def _fault(observed: Observation, least: int) -> str:
-    """Return the case of the check: absent, silent, old, or None."""
+    """Return the case of the check: absent, silent or old; empty without a fault."""
     if not observed.docker_found:
         return "absent"
-    if observed.sudo is not None:  # Docker was not queried, so nothing is judged
+    if observed.sudo is not None:  # Docker was not queried
         return ""
     if observed.docker is None:
         return "silent"

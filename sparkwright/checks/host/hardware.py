@@ -28,7 +28,7 @@ def _driver(host: HostFacts) -> Iterator[Symptom]:
 
 
 def driver_symptoms(smi: Gpus, least: int, on: Distribution) -> Iterator[Symptom]:
-    """Faults of a driver, for a host of a distribution that needs this major version."""
+    """Return faults of a host's driver, which must have at least this major version."""
     if case := _driver_fault(smi, least):
         yield Symptom(
             "nvidia-driver",
@@ -42,7 +42,7 @@ def driver_symptoms(smi: Gpus, least: int, on: Distribution) -> Iterator[Symptom
 
 
 def _driver_fault(smi: Gpus, least: int) -> str:
-    """Return the case of the check: absent, hangs, fails, no-gpu, old, or None."""
+    """Return the case of the check: absent, hangs, fails, no-gpu or old; empty without a fault."""
     if not smi.installed:
         return "absent"
     if smi.code is None:

@@ -1,4 +1,4 @@
-"""Preflight: every check of a host before anything is changed on it."""
+"""Preflight: every check of a host before the first change on the host."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ CHECKS = Checks[HostFacts](
 
 
 def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:
-    """Every finding of a host, errors first; violations of rules are ``new_violations``.
+    """Return every finding on a host, errors first; ``new_violations`` returns violations of rules.
 
     Args:
         now: the controller's clock at the time of the observation, seconds since the epoch.
@@ -31,11 +31,11 @@ def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:
 def new_violations(
     desired: Desired, observed: Observation, earlier: Sequence[Finding]
 ) -> Iterator[Finding]:
-    """Return violations that only the host's own state reveals. Silenced rules stay silent."""
+    """Return violations that only the host's own state reveals. Silenced rules are left out."""
     hardware = memory.hardware_of(HostFacts(desired, observed, observed.time))
     reported = {(finding.id, finding.subject.key) for finding in earlier}
     for finding in check_host(desired.plan, desired.catalog, hardware):
         if finding.silenced is None and (finding.id, finding.subject.key) not in reported:
             silence = f"silenced = {{{finding.id!r}: 'why it does not apply here'}}"
-            remedy = f"{finding.remedy}; or silence it on this service: {silence}"
+            remedy = f"{finding.remedy}; or silence this rule on the service: {silence}"
             yield replace(finding, remedy=remedy)

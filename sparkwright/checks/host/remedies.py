@@ -16,6 +16,6 @@ def install(name: Literal["docker", "compose", "toolkit", "driver"], on: Distrib
 
 
 def major(on: Distribution) -> int:
-    """``24.04`` -> 24; 0 without a number."""
+    """Return the major version: ``24.04`` -> 24; 0 without a number."""
     first = on.version.partition(".")[0]
     return int(first) if first.isascii() and first.isdigit() and len(first) < 6 else 0

@@ -1,4 +1,4 @@
-"""The system: sudo, systemd, Python, kernel, clock, directories, ports, HAProxy, units."""
+"""Checks of the system: sudo, systemd, Python, kernel, clock, paths, ports, HAProxy, units."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Symptom, check
 from sparkwright.plan.changes import OWN_UNITS, is_ours
 
-#: Seconds that a host's clock may differ from the controller's before TLS and logs go wrong.
+#: Seconds that a host's clock may differ from the controller's clock before TLS fails and logs
+#: mislead.
 CLOCK_TOLERANCE = 30
 LEAST_HAPROXY = (2, 5)
 
@@ -52,8 +53,8 @@ def _directories(host: HostFacts) -> Iterator[Symptom]:
 
 @check("no-rank")
 def _former_replicas(host: HostFacts) -> Iterator[Symptom]:
-    """Followers whose host serves the same service without ranks: no program on this host would
-    query the head.
+    """Check for followers whose host serves the same service without ranks: no program on this host
+    would query the head.
     """
     for service in host.plan.services:
         state = host.observed.services.get(service.name)

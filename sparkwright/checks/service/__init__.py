@@ -1,5 +1,5 @@
 """Faults of hosts, their causes, and their remedies.
 
-This module imports nothing: each deploy needs the watch's configuration, few deploys need the
+This module imports nothing: every deploy needs the watch's configuration, but few deploys need the
 checks.
 """

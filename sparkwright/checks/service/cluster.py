@@ -24,7 +24,7 @@ def _stuck(facts: Facts) -> Iterator[Symptom]:
             busy, power, clock = gpu.busy_percent, gpu.power_w, gpu.clock_mhz
             if busy is None or power is None or busy < limits["stuck_busy"]:
                 continue
-            slow = clock is not None and clock < limits["gb10_busy_mhz"]  # gb10-low-power
+            slow = clock is not None and clock < limits["gb10_busy_mhz"]  # check gb10-low-power
             if gpu.unified and power < limits["stuck_watts"] and not slow:
                 yield Symptom(service=subject.service, busy=busy, power=power)
 
@@ -50,7 +50,7 @@ def _equal(rank: Serving) -> dict[str, str | None]:
         "NCCL": nccl[1] if nccl else None,
     }
     if container:
-        # A mounted model's directory is named by its commit. Below /run is the head's socket.
+        # A mounted model's directory is named by its commit. The head's socket is below /run.
         mounts = sorted(
             f"{mount.target} from {mount.source}"
             for mount in container.mounts

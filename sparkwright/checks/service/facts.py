@@ -39,7 +39,7 @@ class Facts(Examination):
 
     Attributes:
         planned: plan of each service.
-        findings: preflight's.
+        findings: findings of preflight.
     """
 
     planned: dict[str, Planned] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Facts(Examination):
 
 @dataclass(frozen=True)
 class Serving:
-    """An observed service of a host, beside its plan."""
+    """An observed service of a host, with its plan."""
 
     facts: Facts
     seen: ServiceSeen
@@ -79,7 +79,7 @@ class Serving:
 
     @property
     def uptime(self) -> float:
-        """Seconds since the service's container started; 0 if none runs."""
+        """Seconds since the service's container started; 0 if no container runs."""
         container = self.seen.container
         if container is None or not container.running:
             return 0.0
@@ -133,5 +133,5 @@ def services(facts: Facts) -> Iterator[tuple[Subject, Serving]]:
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """The host's program shortens the log to the last lines, each of limited length."""
+    """Shorten a log to its last lines, each of limited length, like the host's program."""
     return tuple(line[:_WIDTH] for line in lines[-_LINES:])

@@ -1,4 +1,4 @@
-"""The host: disks, memory, Docker, fetches, links between Sparks, GPU and kernel."""
+"""Checks of the host: disks, memory, Docker, fetches, links between Sparks, GPU and kernel."""
 
 import re
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ def _unified(facts: Facts) -> Iterator[Symptom]:
 
 @check("driver-half-updated", "xid", "oom-killer", *_LINES)
 def _kernel(facts: Facts) -> Iterator[Symptom]:
-    """Faults in the kernel's log of a day, and in the driver's answer."""
+    """Faults in the last day of the kernel's log, and in the driver's answer."""
     mismatch = re.compile(r"version mismatch|API mismatch")
     for line in filter(mismatch.search, (facts.gpu.message, *facts.kernel)):
         yield Symptom("driver-half-updated", observed=line.splitlines()[0])

@@ -1,5 +1,5 @@
-"""Known lines of a service's log. YAML files have the patterns and texts: one for each engine, and
-one for containers.
+"""Known lines of a service's log. The patterns and texts are in YAML files: one file for each
+engine, and one for containers.
 """
 
 import re
@@ -25,13 +25,13 @@ def patterns() -> dict[str, Check]:
 
 
 def lasting() -> dict[str, str]:
-    """Patterns of causes that a restart does not fix -> their reasons and remedies."""
+    """Map patterns of causes that a restart does not fix to the reasons and remedies."""
     entries = (entry for entry in patterns().values() if entry.lasting)
     return {entry.pattern: f"{entry.reason} (remedy: {entry.remedy})" for entry in entries}
 
 
 def explained(line: str) -> str:
-    """Return a failure, with cause and remedy if its line is known."""
+    """Return the log line of a failure, with cause and remedy if the line is known."""
     for entry in load(_CONTAINERS).values():
         if re.search(entry.pattern, line):
             return f"{line} ({entry.reason}; remedy: {entry.remedy})"

@@ -63,7 +63,7 @@ def reported(watch: state.WatchReport | None, now: float) -> Iterator[Symptom]:
 
 
 def _symptom(finding: state.WatchFinding, observed: str, case: str = "") -> Symptom:
-    """Return the symptom of a watch's finding; the watch may be of another version."""
+    """Return the symptom of a watch's finding; the watch may have another version."""
     severity = {str(level): level for level in Severity}.get(finding.severity, Severity.WARNING)
     return Symptom(
         finding.name, case, service=finding.service, severity=severity, observed=observed

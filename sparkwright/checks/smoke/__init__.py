@@ -1,1 +1,1 @@
-"""The smoke tests on the controller's side: requests from the plan, and results. Pure."""
+"""Smoke tests on the controller's side: requests made from the plan, and results."""

@@ -13,15 +13,15 @@ from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke.client import DeepRequest
 from sparkwright.plan.plan import ServicePlan
 
-#: Checks of features that only recipe and catalog promise.
+#: Checks of features that only the recipe and the catalog promise.
 _PROMISED = (
     *("thinking-off", "thinking-on", "tools", "image", "prefix-cache", "concurrency"),
     *("long-2k", "long-16k"),
 )
 #: Checks of a model that writes text.
 _OF_TEXT = (*_PROMISED, "chat", "completion", "stream", "json-schema", "context-limit")
-#: Number of checks, each with the deadline of one answer; and seconds for many tokens, with one
-#: minute for all other work.
+#: Number of checks that may each take the deadline of one answer; and seconds for checks with many
+#: tokens, including one minute for all other work.
 _CHECKS = 16
 _LONG_SECONDS = 400
 
@@ -35,7 +35,7 @@ def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> 
 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:
     """Return the deep test of a service without a valid plan, from the release's record."""
-    why = "a broken plan does not show the recipe's features"
+    why = "the recipe's features are unknown without a valid plan"
     return _request(gate, Limits(), dict.fromkeys(_PROMISED, why), THINKING_TOKENS)
 
 

@@ -31,7 +31,7 @@ _REFUSALS = (401, 404)
 #: Seconds for one connection, and for all requests to a host.
 _CONNECT, _ALL = 2.0, 15.0
 _AT_ONCE = 8
-#: Bytes of an answer's body that are read, at most: its status is enough.
+#: Largest number of bytes to read of an answer's body: the status is enough.
 _HEAD = 1024
 
 
@@ -100,8 +100,8 @@ def look(
     """Test all entrances within 15 seconds.
 
     Args:
-        address: address at which this machine reaches the host; None if it does not reach the host
-            directly.
+        address: address at which this machine reaches the host; None if no direct connection
+            exists.
         ipv4: the host's IPv4 address if ``address`` is IPv6: services listen there by default.
     """
     if address is None:
@@ -113,7 +113,7 @@ def look(
 
 
 def unreachable_ports(host: str, results: Sequence[Outside]) -> Finding | None:
-    """Return the finding of a host's ports that did not answer this machine; None if all
+    """Return the finding of a host's ports that did not answer this machine; None if all ports
     answered.
     """
     closed = [result for result in results if result.closed]

@@ -24,7 +24,7 @@ ANY = "any"
 #: Directory of results for other commands, with one file per host and service.
 DIRECTORY = Path(".sparkwright/smoke")
 _WIDTH = 96
-"""Characters of a detail in the table; what failed is shown in full below it."""
+"""Characters of a detail in the table; a failure is shown in full below the table."""
 #: The column of the table in which equal hosts differ.
 _SECONDS = 4
 _MARKS = {"passed": "ok", "skipped": "skipped"}

@@ -84,7 +84,7 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
     if fits and fits == model.context:
         yield "ctx_size", (fits, subject.config)
     elif fits:
-        origin = f"the longest that fits beside the weights; {subject.config} has {model.context}"
+        origin = f"the longest context beside the weights; {subject.config} has {model.context}"
         yield "ctx_size", (fits, origin)
     elif model.context:
         yield "ctx_size", (min(model.context, _LEAST_CONTEXT), own)

@@ -12,7 +12,7 @@ from sparkwright.findings.user_error import Fault
 
 
 def command(launch: Launch) -> Command:
-    """``--model FILE --alias ... --host /run/engine/http.sock`` and the recipe's arguments.
+    """Return ``--model FILE --alias ... --host /run/engine/http.sock`` and the recipe's arguments.
 
     Boot caches come first in the environment: a recipe's own variable overrides them.
     """

@@ -17,8 +17,8 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
     drafts = str(arguments.get("spec_type") or "none")
     ranks = _flag(arguments, "reranking")
     return Limits(
-        # The context of all slots together; each slot has a part of it, unless the slots share the
-        # context.
+        # The context of all slots together; each slot has a part of the context, unless the slots
+        # share the context.
         context=int((size or 0) / (1 if shared else count)),
         cache=size,
         sequences=count,
@@ -37,7 +37,7 @@ def slots(arguments: Mapping[str, Any]) -> int:
 
 
 def _flag(arguments: Mapping[str, Any], name: str, *, default: bool = False) -> bool:
-    """Return whether a flag is set: in a container's command line it has no value."""
+    """Return whether a flag is set: in a container's command line a flag has no value."""
     if f"no_{name}" in arguments:
         return False
     value = arguments.get(name)

@@ -1,4 +1,4 @@
-"""Memory of llama.cpp: weights and KV cache by the numbers of a GGUF file's header."""
+"""Memory of llama.cpp: weights and KV cache, computed from the header of a GGUF file."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -82,8 +82,8 @@ def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:
 def fitting_context(
     model: Model, arguments: Mapping[str, ArgumentValue | None], pool: float
 ) -> int | None:
-    """Tokens of the longest context that fits into the pool, at most the model's own; None if sizes
-    are not known, and 0 if nothing fits.
+    """Tokens of the longest context that fits into the pool, at most the model's own length; None
+    if sizes are not known, and 0 if nothing fits.
     """
     weights, context = weights_gib(model, arguments), model.context
     if weights is None or not context or not (cache := kv_bytes(model, arguments, context)):
@@ -100,7 +100,7 @@ def fitting_context(
 
 
 def _drafter_gib(context: Configuration, tokens: int) -> float:
-    """GiB of the drafter and its KV cache, which is as long as the body's."""
+    """GiB of the drafter and its KV cache, which is as long as the body's cache."""
     if context.drafter is None or not context.limits.speculates:
         return 0.0
     names = ("n_gpu_layers", "n_cpu_moe", "cache_type_k", "cache_type_v")
@@ -115,7 +115,7 @@ def _memory(context: Configuration) -> Iterator[Symptom]:
     on_gpu = weights_gib(context.body, arguments)
     if on_gpu is None or pool is None or context.unified:
         return
-    # An unwritten context is reduced until it fits, down to this length.
+    # llama-server reduces an unset context until it fits, down to this length.
     least = None if arguments.get("fit") == "off" else amount(arguments.get("fit_ctx")) or _FIT
     tokens = limits.cache or int(least or context.body.context or 0)
     cache = (kv_bytes(context.body, arguments, tokens) or 0) / GIB

@@ -10,7 +10,7 @@ DATA: dict[str, Any] = beside(__file__, "engine.yaml")
 PARSER = Parser("SGLang", Path(__file__).parent, DATA)
 #: Arguments; their product is the number of GPUs that SGLang uses.
 PARALLEL = ("tp_size", "pp_size", "dp_size")
-#: SGLang takes a share by the GPU's size if none is set: 0.83 to 0.90 (memory_hook.py).
+#: Without a set share, SGLang takes a share by the GPU's size: 0.83 to 0.90 (memory_hook.py).
 DEFAULT_SHARE = 0.88
-#: Share of a Spark's memory with which SGLang was observed to keep its host alive.
+#: Share of a Spark's memory with which hosts of SGLang were observed to stay alive.
 SAFE_SHARE = 0.80

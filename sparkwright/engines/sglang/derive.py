@@ -23,7 +23,9 @@ _STEP = 1024
 
 
 def derive(subject: Subject, _: Advice) -> Derived:
-    """Make a recipe of a repository, or ask for a recipe if its files leave a question open."""
+    """Make a recipe of a repository, or ask the user for a recipe if the repository's files leave a
+    question open.
+    """
     facts = subject.facts
     stated = subject.form and subject.weights and facts.architecture and facts.context
     special = facts.gguf or facts.hybrid or facts.code or facts.task or facts.vision
@@ -56,7 +58,7 @@ def _arguments(subject: Subject, model: Model) -> Iterator[tuple[str, tuple[Argu
     whole, origin = kv_bytes(DATA["kv_bytes"], model, {}, context), subject.config
     room = ((pool or 0) * share - (model.size_gib or 0)) * GIB * 0.9
     if whole and 0 < room < whole:
-        origin = f"the longest that fits beside the weights; {subject.config} has {context}"
+        origin = f"the longest context beside the weights; {subject.config} has {context}"
         context = int(room / whole * context) // _STEP * _STEP
     yield "context_length", (context, origin)
     for name, capability in (("tool_call_parser", "tools"), ("reasoning_parser", "thinking")):

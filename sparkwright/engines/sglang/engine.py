@@ -63,17 +63,19 @@ HAS_DOMAINS = (0, 5, 18)
 
 
 def command(launch: Launch) -> Command:
-    """``-c PROGRAM --uds ... --model-path ...`` and the recipe's arguments, after ``python3``.
+    """Return ``-c PROGRAM --uds ... --model-path ...`` and the recipe's arguments for ``python3``.
 
     Boot caches come first in the environment: a recipe's own variable overrides them.
     """
     environment = launch.cache_variables(DATA["caches"])
-    # /health would compute a token each time; the proxy's own check does so if no client asks.
+    # /health would compute a token each time. The proxy's own check does this while no client sends
+    # requests.
     environment["SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION"] = "0"
     arguments = ["-c", LAUNCH, *(["--uds", launch.socket] if launch.socket else [])]
     arguments += ["--host", launch.host, "--port", str(launch.port), "--model-path", launch.model]
     arguments += ["--served-model-name", launch.served_names[0], "--enable-metrics"]
-    # SGLang's warm-up would ask over TCP. The service's smoke test warms the engine up.
+    # SGLang's warm-up would send its request over TCP. The service's smoke test warms the engine
+    # up.
     arguments += ["--skip-server-warmup", *media_words(launch, HAS_DOMAINS)]
     for key, value in launch.arguments.items():
         arguments += argument_words(key, value)
@@ -91,14 +93,16 @@ def _rank_words(rank: Rank) -> list[str]:
 
 
 def rank_environment(rank: Rank) -> dict[str, str]:
-    """The address of a rank: without it SGLang binds its queues to the first network."""
+    """Return a rank's address: without this variable SGLang binds its queues to the first
+    network.
+    """
     return {"SGLANG_HOST_IP": rank.address}
 
 
 def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
     """Arguments with which the engine can't serve on several hosts."""
     if arguments.get("dp_size") not in (None, 1, "1"):
-        yield "dp_size", "a service of several hosts can't have replicas", "drop it"
+        yield "dp_size", "a service of several hosts can't have replicas", "leave it out"
 
 
 ENGINE = Engine(

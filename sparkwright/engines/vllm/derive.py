@@ -58,7 +58,8 @@ def _open(subject: Subject, advice: Advice) -> Iterator[check.Symptom]:
             yield check.Symptom("quantization", vllm=nearest(own), names=", ".join(names))
 
 
-#: Sequences at once: a household's clients, with room in the KV cache for long sequences.
+#: Number of simultaneous sequences: a household's clients, with room in the KV cache for long
+#: sequences.
 SEQUENCES = 16
 #: Seconds of a first boot for each GiB of weights, beyond the default for small models.
 _SECONDS_PER_GIB = 12
@@ -90,7 +91,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
 def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
     """Parser of the service's arguments, of vLLM's recipe, or of the family, in this order.
 
-    None if no parser is known, or this vLLM lacks it.
+    The result is None if no parser is known, or if this version of vLLM lacks the parser.
     """
     given, facts = {**advice.arguments, **subject.service.arguments}, subject.facts
     if ARGUMENT[kind] in given:
@@ -165,14 +166,14 @@ def _length(
     if pool is None:
         return (
             "auto",
-            f"vLLM's auto: the longest that fits the card; {subject.config} has {context}",
+            f"vLLM's auto: the longest context that fits the card; {subject.config} has {context}",
         )
     fits = memory.fitting_context(model, context, share, given, pool)
     if fits is None and not model.kv:
         return "auto", f"vLLM's auto, up to {context}: {subject.config} lacks the KV cache's size"
     if fits is None or fits == context:
         return context, subject.config
-    return fits, f"the longest that fits beside the weights; {subject.config} has {context}"
+    return fits, f"the longest context beside the weights; {subject.config} has {context}"
 
 
 def _needs(subject: Subject, model: Model) -> Needs:

@@ -41,15 +41,15 @@ _HAS_TIERS = (0, 22, 0)
 
 
 def command(launch: Launch) -> Command:
-    """``serve MODEL --served-model-name ... --uds ...`` and the recipe's arguments; no words for an
-    image that is driven by variables.
+    """Return ``serve MODEL --served-model-name ... --uds ...`` and the recipe's arguments; no
+    arguments for an image that is driven by variables.
 
     Boot caches come first in the environment: a recipe's own variable overrides them.
     """
     arguments: list[str] = []
     environment = launch.cache_variables(CACHES)
     if media := media_words(launch, HAS_DOMAINS):
-        # An allowed domain must not redirect to a forbidden one.
+        # An allowed domain must not redirect to a forbidden domain.
         environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
     if launch.variables is None:
         arguments = ["serve", launch.model, "--served-model-name", *launch.served_names]
@@ -70,7 +70,7 @@ def command(launch: Launch) -> Command:
 def additions(
     version: str | None, adapters: Mapping[str, str], rank: int, offload: KvOffload | None
 ) -> dict[str, ArgumentValue]:
-    """Arguments for adapters and for an offloaded KV cache; none for features that a version
+    """Arguments for adapters and for an offloaded KV cache, without features that the version
     lacks.
     """
     added: dict[str, ArgumentValue] = {}
@@ -88,7 +88,7 @@ def additions(
 
 
 def _variables(launch: Launch, names: Variables) -> dict[str, str]:
-    """The arguments as an image's variables; the extra arguments hold the rest."""
+    """The arguments as an image's variables; the extra arguments contain all other arguments."""
     result = {names.model: launch.model}
     if launch.served_names[0] != PurePosixPath(launch.model).name:
         result[names.served_name] = launch.served_names[0]
@@ -129,7 +129,9 @@ def _listening(launch: Launch, defaults: Mapping[str, str]) -> list[str]:
 
 
 def _rank_words(rank: Rank) -> list[str]:
-    """Native multi-node serving: one process group over all hosts, without Ray."""
+    """Return the arguments of native multi-node serving: one process group over all hosts, without
+    Ray.
+    """
     arguments = ["--distributed-executor-backend", "mp", "--nnodes", str(len(rank.hosts))]
     arguments += ["--node-rank", str(rank.number)]
     arguments += ["--master-addr", rank.addresses[0], "--master-port", str(rank.port)]
@@ -137,16 +139,17 @@ def _rank_words(rank: Rank) -> list[str]:
 
 
 def rank_environment(rank: Rank) -> dict[str, str]:
-    """The address of a rank, and more patience: a first start compiles for longer than the default
-    of 300 s."""
+    """Return a rank's address, and a longer timeout: a first start compiles for longer than the
+    default of 300 s.
+    """
     return {"VLLM_HOST_IP": rank.address, "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "1800"}
 
 
 def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
-    """Executors other than the executor for several hosts."""
+    """Report executors that can't serve on several hosts."""
     executor = arguments.get(_EXECUTOR)
     if executor not in (None, "mp"):
-        yield _EXECUTOR, f"{executor!r}: vLLM supports only mp for several hosts", "drop it"
+        yield _EXECUTOR, f"{executor!r}: vLLM supports only mp for several hosts", "leave it out"
 
 
 ENGINE = Engine(

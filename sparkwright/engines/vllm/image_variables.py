@@ -58,7 +58,7 @@ def _scalar(text: str) -> int | float | str:
 
 
 def _remedy(extra: str) -> str:
-    """Extra arguments as settings."""
+    """Describe extra arguments as settings."""
     lines = []
     for name, values in read_words(split(extra)).items():
         if own := PARSER.own_setting(name):

@@ -34,13 +34,15 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
 
 
 def _flag(arguments: Mapping[str, Any], name: str) -> bool | None:
-    """Return whether a flag is set: in a container's command line it has no value."""
+    """Return whether a flag is set: in a container's command line a flag has no value."""
     value = arguments.get(name)
     return None if value is None else value is not False
 
 
 def _tools(arguments: Mapping[str, Any]) -> str | None:
-    """vLLM refuses requests that leave the choice of tools to a model without the flag."""
+    """Return the parser of tool calls; None without the flag, since vLLM then refuses requests that
+    leave the choice of tools to the model.
+    """
     parser = arguments.get("tool_call_parser")
     return str(parser) if parser and _flag(arguments, "enable_auto_tool_choice") else None
 

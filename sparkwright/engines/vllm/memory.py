@@ -39,7 +39,7 @@ def pool_gib(gpu: derivation.Gpu) -> float | None:
 
 
 def spark_share(settings: HostSettings, catalog: Catalog) -> float:
-    """Memory share of a Spark for each service that does not state its own.
+    """Memory share of a Spark for each service that does not state its own share.
 
     The share is the rest after the system, sidecars and services that state their share.
     """
@@ -69,8 +69,8 @@ def fitting_context(
     arguments: Mapping[str, ArgumentValue | None],
     pool: float,
 ) -> int | None:
-    """Tokens of the longest sequence that fits into the share, at most the model's own; None if the
-    geometry of its cache is not known, or nothing fits.
+    """Tokens of the longest sequence that fits into the share, at most the model's own length; None
+    if the geometry of its cache is not known, or nothing fits.
     """
     whole = kv_bytes(model, arguments, context)
     if not whole:

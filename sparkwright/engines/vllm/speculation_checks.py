@@ -25,10 +25,11 @@ def scheduled_token_budget(batched: int, seqs: int, tokens: int, vllm: str | Non
     """Return the tokens that a step may schedule under DFlash; vLLM refuses to start if the number
     is not positive.
 
-    vLLM calls it max_num_scheduled_tokens. Up to 0.27.0 vLLM reserves ``num_speculative_tokens -
-    1`` slots for every sequence that may run: with 11 tokens, 256 sequences and 2048 batched tokens
-    it computes -512. From 0.28.0 on vLLM reserves no slots, and only the ``num_speculative_tokens``
-    of one sequence must leave room for a token: the same settings start.
+    vLLM calls this number max_num_scheduled_tokens. Up to 0.27.0 vLLM reserves
+    ``num_speculative_tokens - 1`` slots for every sequence that may run: with 11 tokens, 256
+    sequences and 2048 batched tokens it computes -512. From 0.28.0 on vLLM reserves no slots, and
+    only the ``num_speculative_tokens`` of one sequence must leave room for a token: the same
+    settings start.
 
     Args:
         batched: max_num_batched_tokens; seqs: max_num_seqs; tokens: num_speculative_tokens.

@@ -10,7 +10,7 @@ from sparkwright.engines.vllm.speculation_checks import LIMITS
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
 
-#: ``max_num_batched_tokens``: the largest batch that has hung no Spark.
+#: ``max_num_batched_tokens``: the largest batch with which no Spark was observed to hang.
 _SAFE_BATCH = 32768
 
 

@@ -22,22 +22,23 @@ from sparkwright.extras.bench import loads, measured_service, results
 from sparkwright.findings.user_error import Messages
 
 NAME = "aiperf"
-#: Name of this way to measure, in a result. Other prompts, or another way of sending them, give
-#: other figures: the number increases, and results of another name do not compare.
+#: Name of this measuring method in results. Other prompts, or another way to send them, give other
+#: figures: the number in the name must then increase, and results with different names are not
+#: compared.
 LABEL = "sparkwright's prompts 1 by aiperf"
-#: Variable that names another venv than the project's ``.venv-bench``.
+#: Variable that names a venv other than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
 FOLDER = Path(".venv-bench")
 KEY_VARIABLE = "OPENAI_API_KEY"
-#: Part of the environment beside the key. HF_HUB_OFFLINE is not set: with it, AIPerf finds no local
-#: tokenizer.
+#: Part of the environment beside the key. HF_HUB_OFFLINE is not set: with this variable, AIPerf
+#: finds no local tokenizer.
 ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
 #: Part of each request's body: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output,
 #: 'Test methodology notes').
 BODY: dict[str, Any] = {
     "temperature": 0, "max_tokens": 256, "chat_template_kwargs": {"enable_thinking": False},
 }  # fmt: skip
-#: A question beside the document that a reranker is asked about.
+#: Query that a reranker gets with each document.
 _QUERY = "What does this text say?"
 #: Limit of a request, in seconds: 64 prompts of 33000 tokens may wait this long for each other.
 _TIMEOUT = 1800.0
@@ -51,7 +52,7 @@ class Endpoint:
     """Form of the requests to a service.
 
     Attributes:
-        kind: the generator's name of the kind.
+        kind: name of the kind in the generator.
         path: route on the server; empty for the default route of the kind.
         body: fields of each request beside model and text.
     """
@@ -62,7 +63,7 @@ class Endpoint:
 
     @property
     def pools(self) -> bool:
-        """Whether a model is asked for vectors or scores, and writes no tokens."""
+        """Return whether the model computes vectors or scores instead of tokens."""
         return self.kind != "chat"
 
     def line(self, prompt: str) -> dict[str, Any]:
@@ -77,8 +78,8 @@ CHAT = Endpoint()
 
 
 def endpoint(service: measured_service.Service, kinds: Mapping[str, str]) -> Endpoint:
-    """Form of requests to a service: for answers, for vectors, for the score of a document, or of a
-    kind that the generator does not support.
+    """Return the form of requests to a service: chats, embeddings, scores of documents, or a kind
+    that the generator does not support.
 
     Args:
         kinds: kinds of requests that the service answers, each with its route.
@@ -101,8 +102,8 @@ def find(environment: Mapping[str, str] = os.environ) -> Path:
     """The generator's program, at the pinned version.
 
     Raises:
-        UserError: the generator is missing, or has another version, whose figures would not
-            compare.
+        UserError: the generator is missing, or has another version, whose figures could not be
+            compared.
     """
     folder = Path(environment.get(VARIABLE) or FOLDER).absolute()
     paths = [str(path) for path in folder.glob("lib/python3*/site-packages")]
@@ -149,7 +150,7 @@ def cell(
     acceptances: Mapping[str, float], endpoint: Endpoint = CHAT,
 ) -> results.Cell:  # fmt: skip
     """Convert a phase's report to a cell; with a category's own prompts the cell has the mean of
-    their tokens, in tens.
+    their tokens, rounded to tens.
 
     Args:
         errors: requests that failed.
@@ -178,7 +179,9 @@ def cell(
 
 
 def failed(manifest: Mapping[str, Any]) -> dict[str, int]:
-    """``phase_manifest.json``: failed requests, by phase; a phase that was not begun is missing."""
+    """Count failed requests by phase from ``phase_manifest.json``; phases that did not begin are
+    missing.
+    """
     return {
         str(entry["phase_name"]): int(entry.get("error_request_count") or 0)
         for entry in manifest.get("phases", ())

@@ -76,10 +76,10 @@ def command(
 ) -> None:
     """Measure services, and compare the results with the cards' figures.
 
-    `bench` measures first and next tokens, decode and prefill rates, and the accepted share of
-    drafts, by kind of prompt, requests at a time and length of the prompt. This machine measures
-    one service after the other; other requests to the services distort the figures. Exit code 1 if
-    a figure is out of range or requests failed.
+    `bench` measures the times of first and next tokens, decode and prefill rates, and the accepted
+    share of drafts, by kind and length of prompt and by concurrency. This machine measures one
+    service after the other; other requests to the services distort the figures. Exit code 1 if a
+    figure is out of range or requests failed.
     """
     default = loads.QUICK if quick else loads.FULL
     sweep = batches(categories or default[0], concurrency or default[1], context or default[2])
@@ -134,7 +134,7 @@ def _bench(
     ))  # fmt: skip
     when = dt.datetime.now(dt.UTC).replace(microsecond=0)
     loaded: dict[str, Facts] = {}
-    target.say(f"{sum(len(batch.loads) for batch in sweep)} loads at {service.url}")
+    target.say(f"{sum(len(batch.loads) for batch in sweep)} loads to measure at {service.url}")
     measured = run.measure(
         program, service, sweep, seed=f"{when:%Y%m%dT%H%M%S}", say=target.say,
         while_last=lambda: loaded.update(ask(hosts.only([host]), under_load=True)),

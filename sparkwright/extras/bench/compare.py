@@ -15,19 +15,20 @@ from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result
 
 State = Literal["in range", "worse", "better"]
 
-#: Most tokens of a short prompt: the cards' tables of short prompts give no length, and their long
-#: prompts begin at 1000 tokens (card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Long-prompt prefill').
+#: Largest number of tokens of a short prompt: the cards' tables of short prompts give no length,
+#: and their long prompts begin at 1000 tokens (card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Long-prompt
+#: prefill').
 SHORT_PROMPT = 1000
 #: "About 16K" is 16.2K to 20.3K tokens on the same card ('Long-context tiers').
 _SAME_LENGTH = 1.25
 #: Below this share of the driver's maximal clock, the GPU is throttled. The share is this project's
-#: choice: clocks of a loaded GPU vary by some percent by themselves.
+#: choice: clocks of a loaded GPU vary by some percent without throttling.
 _LOW_CLOCK = 0.85
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A measure of a cell against the card's figure, in the result's units.
+    """Comparison of a cell's measure with the card's figure, in the result's units.
 
     Attributes:
         published: the card's figure, or the two ends of its range.
@@ -71,7 +72,7 @@ class Table:
     """A published table that covers a result's image and models.
 
     Attributes:
-        rank: the nearest table first: the same tag, few differences.
+        rank: sort key: tables with the same tag and few differences come first.
         basis: remarks that a reader needs for the comparison.
     """
 
@@ -80,12 +81,12 @@ class Table:
     basis: str
 
     def value(self, row: Row, key: str) -> Any:
-        """Return a key of a row, or the card's value for all rows."""
+        """Return the value of a row's key, or the card's value for all rows."""
         value = getattr(row, key)
         return self.measurement.conditions.get(key) if value is None else value
 
     def output_tokens(self, row: Row) -> float:
-        """Length of the answers that a row was measured with; 0 if the card has no length."""
+        """Length of the answers in a row's measurement; 0 if the card gives no length."""
         length = self.value(row, "output_tokens")
         return sum(_ends(length)) / 2 if length else 0.0
 
@@ -193,8 +194,8 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
 def nearest(cell: Cell, measure: Measure, published: Sequence[Table]) -> tuple[Table, Row] | None:
     """The table and row with the nearest figure for a measure of a cell; None without a figure.
 
-    Of the nearest tables, the row that names this category alone; of several rows, the row with the
-    nearest length of answers; then the newest row.
+    The function prefers the nearest tables, then rows that name only this category, then rows with
+    the nearest length of answers, and then the newest row.
     """
 
     def distance(candidate: tuple[Table, Row]) -> tuple[object, ...]:
@@ -216,8 +217,8 @@ def nearest(cell: Cell, measure: Measure, published: Sequence[Table]) -> tuple[T
 
 
 def _same_prompts(row: Row, cell: Cell) -> bool:
-    """Whether a row has a cell's category and about its length; the time of a long prompt does not
-    depend on its text.
+    """Return whether a row has the cell's category and about the cell's length; the time of a long
+    prompt does not depend on the text.
     """
     categories = {row.category, *row.categories} - {None}
     if row.prompt_tokens is None:

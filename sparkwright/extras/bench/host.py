@@ -1,4 +1,4 @@
-"""Facts of a host before and under the load: its services and its hardware."""
+"""Facts of a host before and under load: services and hardware."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from sparkwright.plan.plan import ServicePlan
 if TYPE_CHECKING:
     from sparkwright.run.state import HostRun
 
-#: Samples of the GPU under load, one a second, and the program's wait for the load: the generator
-#: takes 10 to 20 s to start.
+#: Number of samples of the GPU under load, one per second, and seconds to wait for the load: the
+#: generator takes 10 to 20 s to start.
 _SAMPLES, _SECONDS = 15, 90
 
 
@@ -34,7 +34,7 @@ class Facts:
     Attributes:
         gpu: the first GPU.
         samples: samples of the GPU under load.
-        running: services whose containers run, by the records of their releases.
+        running: service with a running container -> the record of its release.
         planned: releases by service.
         sleeping: exclusive services that sleep -> the running service of their group.
     """
@@ -47,12 +47,14 @@ class Facts:
 
 
 def ask(hosts: Hosts, *, under_load: bool = False) -> dict[str, Facts]:
-    """Facts of the hosts that answer; under load, with samples of the GPU while a service works."""
+    """Return the facts of the hosts that answer; under load, with samples of the GPU while a
+    service works.
+    """
     return hosts.ask(partial(facts_of, samples=_SAMPLES if under_load else 0)).answers
 
 
 def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
-    """Ask one host.
+    """Return the facts of one host.
 
     Raises:
         HostError: gives the reason, in one line.
@@ -76,7 +78,7 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
 
 
 def _under_load(look: Callable[[], HostLoad]) -> Iterator[Gpu]:
-    """The first GPU, about once a second while any service answers requests."""
+    """Yield the first GPU about once a second while any service answers requests."""
     end, begun = time.monotonic() + _SECONDS, False
     while time.monotonic() < end:
         load = look()
@@ -89,7 +91,8 @@ def _under_load(look: Callable[[], HostLoad]) -> Iterator[Gpu]:
 
 
 def gpu_of(before: Facts, loaded: Facts | None) -> Gpu:
-    """The GPU's state over the run: clocks, power and temperature, only under load.
+    """Return the GPU's state over the run: clock, power and temperature come from samples under
+    load.
 
     An idle GPU lowers its clock within a second: its clock before or after the run is not the clock
     under load.
@@ -132,8 +135,8 @@ def remarks(name: str, before: Facts, loaded: Facts | None) -> Iterator[str]:
     release, later = (facts and name in facts.running and facts.running[name].release
                       for facts in (before, loaded))  # fmt: skip
     if release != planned:
-        yield f"release {release} runs, not the planned {planned}: its arguments are not recorded"
+        yield f"release {release} runs, not the planned {planned}: the arguments are unknown"
     if loaded and release != later:
-        yield f"release {release} ran at first and {later or None} at the end"
+        yield f"release {release} ran at the start, and {later or None} at the end"
     if loaded is None or not loaded.samples:
         yield "the GPU was not observed under load: its clock is unknown"

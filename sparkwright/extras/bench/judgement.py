@@ -1,4 +1,4 @@
-"""A service's newest result, judged by the cards, as figures and as text."""
+"""A service's newest result, compared with the cards, as figures and as text."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,8 +18,9 @@ from sparkwright.text.short import amount, figure
 
 @dataclass(frozen=True)
 class Bench:
-    """A service's newest result, judged: each load beside the cards' figures, with likely causes
-    of a gap."""
+    """A service's newest result: the figures of each load next to the cards' figures, with likely
+    causes of a gap.
+    """
 
     result: Result
     cells: tuple[CellComparison, ...]
@@ -46,13 +47,13 @@ class Bench:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Whether the result is without faults."""
+        """Return whether the result is without faults."""
         return not (self.count("worse") or self.errors)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def summary(self) -> str:
-        """The verdict's figures in a line."""
+        """Counts of the verdicts, in one line."""
         compared, worse = len(self.verdicts), self.count("worse")
         parts = [f"{self.count('in range')} of {compared} in range" if compared else "no card"]
         parts += [f"{worse} worse than the card"] if worse else []

@@ -1,8 +1,9 @@
-"""Loads: categories x requests at a time, long prompts one at a time, and the prompts of each.
+"""Loads: categories x requests at a time, long prompts one at a time, and the prompts of each load.
 
 The cards' own prompts are not published. ``prompts/`` has a few of this project's own prompts for
-each of the cards' categories, one file a category; a change of the prompts makes new loads with old
-names, so that earlier figures are no longer comparable: ``aiperf.LABEL`` changes with it.
+each of the cards' categories, one file for each category; a change of the prompts makes new loads
+with old names, so that earlier figures are no longer comparable: ``aiperf.LABEL`` must change with
+the prompts.
 """
 
 import math
@@ -70,7 +71,9 @@ class Batch:
         return f"{self.category}, {length}"
 
     def prompts(self, seed: str, characters_per_token: float) -> list[str]:
-        """Prompts to send: each of the category's, or as many long prompts as requests."""
+        """Return the prompts to send: the category's own prompts, or one long prompt for each
+        request.
+        """
         if self.context is None:
             return list(texts(self.category)["prompts"])
         sent = sum(load.warm_up + load.requests for load in self.loads)
@@ -83,11 +86,11 @@ class Batch:
 def batches(
     categories: Sequence[str], concurrency: Sequence[int], context: Sequence[int]
 ) -> tuple[Batch, ...]:
-    """The batches of a sweep. Every category's cell sends each of its prompts equally often, and
-    twice as many requests as run at a time, so that the start and the end have little weight.
+    """The batches of a sweep. Every category's cell sends each of its prompts equally often, and at
+    least twice as many requests as run at a time, so that the start and the end have little weight.
 
     Args:
-        context: tokens of long prompts; 0 for none.
+        context: tokens of long prompts; 0 for no long prompts.
     """
 
     def load(number: int, prompts: int) -> Load:
@@ -105,8 +108,9 @@ def batches(
 
 @cache
 def texts(category: str) -> dict[str, Any]:
-    """A file of texts: a category's ``prompts``, and the question after a long text, ``context``;
-    or ``long-text`` with the ``notes`` for long prompts."""
+    """Read a file of texts: a category's ``prompts``, and the question after a long text,
+    ``context``; or ``long-text`` with the ``notes`` for long prompts.
+    """
     return dict(read(Path(__file__).parent / f"prompts/{category}.yaml"))
 
 

@@ -1,4 +1,4 @@
-"""Requests of the controller to a measured service, beside the load generator's."""
+"""Requests of the controller to a measured service, besides the load generator's requests."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +16,7 @@ _MESSAGES = Messages(__file__)
 
 @dataclass(frozen=True)
 class Service:
-    """A service that answers.
+    """A service that answers requests.
 
     Attributes:
         url: ``http://host:port``.
@@ -69,14 +69,14 @@ class Service:
         return metrics.totals(answer.text, metric_names()) if answer.ok else {}
 
     def tokens(self, text: str) -> int:
-        """Return the number of tokens of a text. Raises UserError as ``ask``."""
+        """Return the number of tokens of a text. Raises UserError like ``ask``."""
         probes = engine(self.engine).probes
         body = {"model": self.model, probes.tokenized: text, "add_special_tokens": False}
         return len(self.ask("POST", probes.tokenizer, body)["tokens"])
 
 
 def reach(service: Service) -> Service:
-    """The service with its context.
+    """Return the service with its context length.
 
     Raises:
         UserError: the service does not answer, refuses the key, or does not serve the model.

@@ -1,8 +1,8 @@
 """A benchmark's result: the measurements of one service, and everything needed to repeat them.
 
-Times are in seconds, rates in tokens/s, shares 0 to 1: unlike the catalog's published tables,
-which keep the cards' milliseconds. Measures of a result are in ``measures.yaml``: name, unit,
-direction, and tolerated spread.
+Times are in seconds, rates in tokens/s, and shares between 0 and 1, unlike the catalog's published
+tables, which keep the cards' milliseconds. Measures of a result are in ``measures.yaml``: name,
+unit, direction, and tolerated spread.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ SCHEMA = 1
 #: Name of a host or service as a single folder of the storage, so that no path leaves the storage.
 Folder = Annotated[str, Field(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]
 
-#: Bounds beyond any measurement: a larger value is a mistake in the file.
+#: Bound beyond any measurement: a larger value is a mistake in the file.
 _MOST = 10**9
 _Amount = Annotated[float, Field(ge=0, le=_MOST)]
 _Count = Annotated[int, Field(ge=0, le=_MOST)]
@@ -29,8 +29,8 @@ _Positive = Annotated[int, Field(ge=1, le=_MOST)]
 
 
 class _Stored(BaseModel):
-    """Read-only. Keys of a newer version are ignored, so an older reader still reads the other
-    keys.
+    """Base of the stored records, which are read-only. Keys of a newer version are ignored, so an
+    older reader still reads the other keys.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -69,7 +69,7 @@ class ImageRun(_Stored):
 
 
 class Program(_Stored):
-    """A program, its version, and its command line without secrets if stored."""
+    """A program with its version, and with its command line, which contains no secret."""
 
     name: str
     version: str | None = None
@@ -135,7 +135,7 @@ class Measure(BaseModel):
 
     @property
     def scale(self) -> float:
-        """Factor from the unit of the catalog and of the load generator to the result's."""
+        """Factor from the unit of the catalog and of the load generator to the result's unit."""
         return 0.001 if self.unit == "s" else 1
 
 

@@ -1,6 +1,4 @@
-"""Measurement of a service: the generator is started once for each batch, and its reports are
-read.
-"""
+"""Measure a service: start the generator once for each batch, and read its reports."""
 
 import json
 import math
@@ -25,10 +23,10 @@ from sparkwright.host.lib import faults, http
 from sparkwright.host.lib.kinds import KINDS, body, judged
 from sparkwright.host.lib.metrics import ACCEPTED, DRAFTED, DRAFTS
 
-#: The chat template's own tokens, and the error of the estimate of a long prompt.
+#: Factor for the chat template's own tokens and for the error in the estimate of a long prompt.
 _SPARE = 1.05
 _LAST_LINES = 5
-#: Seconds of a request that the generator does not send.
+#: Longest time in seconds of a request that the generator does not send.
 _LONGEST = 600.0
 _MESSAGES = Messages(__file__)
 _PREFIX = "sparkwright-bench-"
@@ -57,8 +55,8 @@ def measure(
 
     Args:
         program: the load generator.
-        seed: seed of this run alone, so that no long prompt is in the prefix cache of an earlier
-            run.
+        seed: seed that only this run uses, so that no long prompt is in the prefix cache of an
+            earlier run.
         say: function that gets the name of each batch at its start.
         while_last: function that is called while the last batch runs.
         endpoint: form of the requests.
@@ -68,15 +66,15 @@ def measure(
         reported, and its cells have only errors.
     """
     measured = Measured()
-    if endpoint.kind in KINDS:  # the generator does not support these
+    if endpoint.kind in KINDS:  # the generator does not support these kinds
         for load in batches[0].loads:
             measured.cells.append(_judged(service, endpoint, batches[0], load, measured.remarks))
         batches = ()
     most = (service.context or math.inf) - endpoint.body.get("max_tokens", 0)
     fitting = [batch for batch in batches if (batch.context or 0) * _SPARE <= most]
     measured.remarks += [
-        f"{batch.context} prompt tokens are left out: "
-        f"the service takes {service.context} with the answer"
+        f"prompts of {batch.context} tokens are left out: "
+        f"the service's context is {service.context} tokens"
         for batch in batches if batch not in fitting
     ]  # fmt: skip
     long = any(batch.context for batch in fitting)
@@ -147,7 +145,7 @@ def _judged(
 
 
 def _started(command: Sequence[str], service: Service, log: Path) -> subprocess.Popen[bytes]:
-    """The generator; a ``with`` waits for its end."""
+    """Start the generator; the end of a ``with`` block waits until the generator exits."""
     environment = {**os.environ, **aiperf.ENVIRONMENT, aiperf.KEY_VARIABLE: service.key.value}
     if service.ca:
         environment["SSL_CERT_FILE"] = str(Path(service.ca).absolute())
@@ -162,7 +160,7 @@ def _failure(code: int, log: Path) -> str:
     """Return the reason of the generator's failure, from its last lines."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     last = list(filter(None, (line.strip(" │╭╰─╮╯") for line in lines)))[-_LAST_LINES:]
-    return f"the load generator ended with {code}: {' '.join(last) or 'without a message'}"
+    return f"the load generator exited with {code}: {' '.join(last) or 'without a message'}"
 
 
 def _read(
@@ -179,8 +177,9 @@ def _read(
 
 
 def acceptances(counted: Mapping[str, float]) -> dict[str, float]:
-    """Share of the draft that was accepted, and mean tokens per step (1 + accepted / drafts), by
-    the change of the engine's counters; empty without speculation."""
+    """Return the accepted share of the drafted tokens, and the mean tokens per step (1 + accepted /
+    drafts), from the increase of the engine's counters; empty without speculation.
+    """
     drafts, drafted, accepted = (counted.get(name, 0.0) for name in (DRAFTS, DRAFTED, ACCEPTED))
     if drafts <= 0 or drafted <= 0:
         return {}

@@ -39,7 +39,7 @@ def section_of(
     catalog: Catalog,
     hosts: Container[str] | None = None,
 ) -> Section:
-    """The section.
+    """The section about these results.
 
     Args:
         results: (host, service) -> the newest result.

@@ -24,8 +24,8 @@ from sparkwright.text.visible import cut, paragraph, visible_prose
 _CHAT = "/v1/chat/completions"
 #: Seconds for an answer; a long answer of a slow model takes some minutes.
 _LONGEST = 3600.0
-#: Keys of a piece, and whether it is reasoning. Newer versions of vLLM have the first name, older
-#: versions the second.
+#: Keys of a piece, and whether it is reasoning. Newer versions of vLLM have the first name, and
+#: older versions have the second name.
 _PIECES = (("reasoning", True), ("reasoning_content", True), ("content", False))
 
 
@@ -65,7 +65,7 @@ class Answer:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens a second after the first; None if unknown."""
+        """Tokens per second after the first token; None if unknown."""
         if self.tokens is None or self.first_seconds is None or self.seconds is None:
             return None
         seconds = self.seconds - self.first_seconds
@@ -79,10 +79,10 @@ class Answer:
         parts += [] if rate is None else [f"{rate:.1f} tokens/s"]
         parts += [] if self.tokens is None else [f"{self.tokens} tokens"]
         parts += ["the answer is cut: the context is full"] if self.finish == "length" else []
-        return ", ".join(parts) or "no token came"
+        return ", ".join(parts) or "no token arrived"
 
     def pieces(self, server: Published, body: Mapping[str, Any]) -> Generator[Piece, None, None]:
-        """Ask a server, and yield the pieces as they arrive.
+        """Send a request to a server, and yield the pieces of the answer as they arrive.
 
         Raises:
             Failed: the server refuses the request, or ends the answer early.
@@ -177,7 +177,9 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
 
 
 def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
-    """Ask the first reachable service of these hosts; return whether the service answered."""
+    """Send a prompt to the first reachable service of these hosts; return whether the service
+    answered.
+    """
     try:
         target, server = _first(targets(planned))
     except SystemExit:  # no service answers; the reason was printed
@@ -188,7 +190,9 @@ def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
 
 
 def _asked(target: Target, server: Published) -> bool:
-    """Send a kind's own request, and print the checked answer; return whether it is right."""
+    """Send a kind's own request, and print the checked answer; return whether the answer is
+    right.
+    """
     kinds = target.endpoint.kinds
     kind = cheapest(kinds)
     try:
@@ -206,7 +210,7 @@ def _asked(target: Target, server: Published) -> bool:
 
 
 def _first(candidates: Sequence[Target]) -> tuple[Target, Published]:
-    """The first candidate that answers."""
+    """Return the first candidate that answers, and its connection."""
     for target in candidates:
         try:
             server = opened(target)
@@ -225,7 +229,7 @@ def _message(role: str, content: str) -> dict[str, str]:
 
 
 def _conversation(target: Target, server: Published) -> None:
-    """Read line by line, until Ctrl-D; Ctrl-C at the prompt ends the chat like any command."""
+    """Read prompts until Ctrl-D; Ctrl-C at the prompt ends the chat like any command."""
     import readline  # noqa: F401  gives input() its editing; its history stays in memory
 
     messages: list[dict[str, str]] = []

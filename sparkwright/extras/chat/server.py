@@ -1,4 +1,5 @@
-"""A service's published port: over the network, or through the user's ssh if the port is closed.
+"""Connection to a service's port: over the network, or through the user's ssh if the port is
+closed.
 
 The server is verified by its name and its CA on both paths, no proxy or netrc of the environment is
 used, and no redirect is followed: the key goes only to the planned address.
@@ -39,11 +40,11 @@ class Unusable(Exception):
 
 @dataclass(frozen=True)
 class Published(Server):
-    """A server of another machine.
+    """A server on another machine.
 
     Attributes:
         context: verification of https; None for http.
-        through: ssh's command that connects standard input and output with the server; empty for a
+        through: ssh command that connects standard input and output with the server; empty for a
             direct connection.
     """
 
@@ -52,7 +53,7 @@ class Published(Server):
     _tunnels: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def connected(self, timeout: float) -> http.client.HTTPConnection:
-        """See Server."""
+        """Open a connection, as in Server."""
         self.hang_up()
         at = self.address, self.port
         connection = http.client.HTTPConnection(*at, timeout=timeout)
@@ -66,13 +67,15 @@ class Published(Server):
         return connection
 
     def _tunnelled(self, timeout: float) -> socket.socket:
-        """No port is opened on this machine, since other users could use the port."""
+        """Return a socket that ssh forwards; no port is opened on this machine, since other users
+        could use the port.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             end = theirs.fileno()
             tunnel = subprocess.Popen(
                 self.through, stdin=end, stdout=end, stderr=subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C ends an answer, but no further login
+                start_new_session=True,  # Ctrl-C does not reach ssh
             )  # fmt: skip
             self._tunnels.append(tunnel)
         ours.settimeout(timeout)
@@ -127,7 +130,7 @@ def opened(target: Target) -> Published:
         try:
             answer = server.get(_MODELS, timeout=_LOGIN if server.through else _DIRECT)
         except NoAnswer as error:
-            # A server with another certificate is not asked over another connection.
+            # A server with a wrong certificate gets no request over another connection.
             if error.kind == ssl.SSLCertVerificationError.__name__:
                 facts = {"by": endpoint.ca or "the public CAs", "error": cut(str(error), 200)}
                 raise Unusable(target.problem("not-verified", **facts)) from None

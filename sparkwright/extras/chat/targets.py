@@ -39,7 +39,7 @@ class Target:
 
     @property
     def key(self) -> secrets.Secret:
-        """The fleet's own key, from the site's source. None is made.
+        """The fleet's own key, from the site's source. No key is created.
 
         Raises:
             UserError: the key is missing, or other users may read it.
@@ -53,7 +53,7 @@ class Target:
         return MESSAGES.mistake(message, endpoint.service, endpoint.host, **facts)
 
     def body(self, messages: list[dict[str, str]]) -> dict[str, Any]:
-        """A request, with the sampling of the name."""
+        """Body of a request, with the sampling for the served name."""
         body: dict[str, Any] = {"model": self.served.name, "messages": messages, "stream": True}
         body |= {"stream_options": {"include_usage": True}, **self.served.figures}
         if self.endpoint.reasoning and self.served.thinking is not None:
@@ -70,7 +70,7 @@ def targets(
 
     Args:
         meant: whether the chat may use a service of a host.
-        model: a served name; default: the service's first.
+        model: a served name; default: the service's first name.
 
     Raises:
         UserError: no service has the name.
@@ -90,7 +90,7 @@ def targets(
 
 def _all(hosts: Mapping[str, PlannedHost]) -> Iterator[Target]:
     for planned in hosts.values():
-        # A connector of pyinfra's that connects to no other machine.
+        # This connector of pyinfra does not connect to another machine.
         address = settings.LOOPBACK if planned.address.startswith("@local") else planned.address
         for service in planned.plan.services:
             if service.follower:

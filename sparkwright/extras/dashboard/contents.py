@@ -20,7 +20,7 @@ from sparkwright.results import page, run_summary
 
 @dataclass(frozen=True)
 class LastRun:
-    """Report of the site's last run (``report.as_json``), and its time."""
+    """Report of the site's last run (``report.as_json``), and the time of the run."""
 
     when: dt.datetime
     dry: bool
@@ -29,7 +29,7 @@ class LastRun:
 
 @dataclass(frozen=True)
 class Status:
-    """Record of `sparkwright status`: changes of releases and findings, and its time.
+    """Record of `sparkwright status`: changes of releases and findings, and the time of the record.
 
     Attributes:
         history: switches, the oldest first.
@@ -46,7 +46,7 @@ class Switch(BaseModel):
 
     Attributes:
         before: the previous release; None for the first release.
-        down_seconds: seconds from the last answer of the old release to the first of the new
+        down_seconds: seconds from the last answer of the old release to the first answer of the new
             release; None if unknown.
         ended: short result, such as ``serving`` or ``went back``.
     """
@@ -65,13 +65,13 @@ class Switch(BaseModel):
 
 @dataclass(frozen=True)
 class FleetRow:
-    """address: ``host:port`` for clients, and scheme: ``http`` or ``https``. Unknown values are
-    None.
+    """Row of a service in the fleet's table. Unknown values are None.
 
     Attributes:
+        address: ``host:port`` for clients.
         state: state after the last run; ``measured only`` and ``not deployed`` if the run did not
             include the service.
-        well: whether the service has no finding, not even about its speed.
+        well: whether the service has no finding; a finding about its speed counts, too.
         decode, first_token: tokens/s and seconds of one stream of a short prompt.
         measured: time of the measurement.
         models: ``repository@commit``, with a short commit.
@@ -123,7 +123,7 @@ class Page:
     Attributes:
         last_run: time of the last run; None without a run.
         memory: memory by host, as planned; empty without an inventory.
-        checks: names of the smoke test's checks, in its order.
+        checks: names of the smoke test's checks, in the test's order.
         problems: files that could not be read.
         findings: findings, the most severe first.
         sections: further sections, of other extras.
@@ -163,7 +163,7 @@ def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
 
 
 def read_status(path: Path, problems: list[Finding]) -> Status:
-    """The record of ``sparkwright status``; an unreadable entry of its history is named."""
+    """Read the record of ``sparkwright status``; report unreadable entries of the history."""
     status = _read(Status, path, problems) or Status()
     entries = [
         valid(Switch, entry, f"{path}: history.{number}", problems)
@@ -179,7 +179,7 @@ def read_deep(directory: Path, problems: list[Finding]) -> tuple[DeepVerdict, ..
 
 
 def _read(kind: Any, path: Path, problems: list[Finding]) -> Any:
-    """An optional file, with the time when it was written."""
+    """Read an optional file, with the time of its last change."""
     if not path.exists():
         return None
     when = dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from sparkwright.run.state import HostRun
 
 _MESSAGES = Messages(__file__)
-#: Seconds between two queries of a host, and for an answer.
+#: Seconds between two queries of a host, and seconds to wait for an answer.
 _INTERVAL, _GLANCE = 5.0, 20.0
-#: Lines of a log.
+#: Number of lines of a log to show.
 _LINES = 200
 #: Actions of a page with --control -> the command, and its arguments after the name.
 _ACTIONS: dict[str, list[str]] = beside(__file__, "actions.yaml")
@@ -56,11 +56,11 @@ _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     """Show the fleet on a page that stays open: services, speed, memory, findings, roll-outs.
 
-    Open the printed address in a browser of this machine. Each host is asked every five seconds,
-    but only while a page is open. Without --control the page only reads; with it, the page can run
-    these commands: start, stop, restart, activate and maintenance. --listen serves a phone, with a
+    Open the printed address in a browser of this machine. Each host is queried every five seconds
+    while a page is open. Without --control the page only reads; with it, the page can run these
+    commands: start, stop, restart, activate and maintenance. --listen serves a phone, with a
     certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C ends
-    it.
+    the dashboard.
     """
     if control and any(name.endswith("password_prompt") or name == "same_sudo_password"
                        for name in given()):  # fmt: skip
@@ -68,7 +68,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     sockets = _listening(listen, port)
     with hosts.session(planless=True) as session:
         host = f"[{listen}]" if ":" in listen else listen.lower()
-        if listen == LOOPBACK:  # a cookie is sent to every port, also of other users
+        if listen == LOOPBACK:  # other users' ports get every cookie of a host
             host = f"{secrets.token_hex(8)}.localhost"
         run = session.run
         fleet = view.Fleet({name: _expected(host) for name, host in run.hosts.items()}, hosts.means)
@@ -96,7 +96,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
 
 
 def _watch(session: Session, fleet: view.Fleet) -> None:
-    """Ask every host while a page is open, until Ctrl-C."""
+    """Query every host while a page is open, until Ctrl-C."""
     from sparkwright.run.questions import follow
     from sparkwright.run.session import end_here
 
@@ -107,7 +107,7 @@ def _watch(session: Session, fleet: view.Fleet) -> None:
 
 
 def _glance(host: Any, run: HostRun) -> glance.Glance:
-    """Contents of the page for one host. One remote execution.
+    """Return the page's contents for one host with one remote execution.
 
     Raises:
         HostError: gives the reason, in one line.
@@ -146,7 +146,7 @@ def _page(hosts: Hosts, *, control: bool) -> str:
 
 
 def _record() -> float:
-    """Time when the last run ended, since its record is part of the page."""
+    """Time of the last run's record, which is part of the page."""
     return LAST_RUN.stat().st_mtime if LAST_RUN.exists() else 0.0
 
 
@@ -171,8 +171,8 @@ def _log(session: Session, name: str, service: str) -> str:
 def _act(
     hosts: Hosts, connection: list[str], fleet: view.Fleet, action: str, host: str, service: str
 ) -> tuple[bool, str]:
-    """Run a command of the page, like the command line; return whether it succeeded, and its
-    output.
+    """Run a command of the page, like the command line; return whether the command succeeded, and
+    the command's output.
     """
     subcommand, *options = _ACTIONS.get(action, [""])
     names = [host] if subcommand == "maintenance" else [host, service]
@@ -191,13 +191,13 @@ def _act(
 
 
 def _listening(address: str, port: int) -> list[socket.socket]:
-    """The sockets of the page.
+    """Open the listening sockets of the page.
 
     Browsers look for names in ``.localhost`` at ::1 first: another user's program that listens
     there would get the token.
 
     Raises:
-        UserError: the address stands for every address, or the page can't listen there.
+        UserError: the address stands for every address, or the page can't listen at the address.
     """
     sockets: list[socket.socket] = []
     for place in (address, "::1") if address == LOOPBACK else (address,):
@@ -217,7 +217,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
 
 
 def _tls(address: str) -> ssl.SSLContext:
-    """TLS with a certificate of the site's own CA for one address.
+    """TLS context with a certificate of the site's own CA for one address.
 
     Raises:
         UserError: the CA can't be used.

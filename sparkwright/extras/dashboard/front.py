@@ -1,4 +1,4 @@
-"""First part of the page: the most severe finding, every finding, and the fleet, with a row for
+"""First part of the page: the most severe finding, every finding, and the fleet, with one row for
 equal hosts.
 """
 
@@ -28,7 +28,7 @@ def front(page: Page) -> str:
     hosts = len({row.host for row in page.fleet})
     services = count(len(page.fleet), "service")
     planned = f"{services} of {count(hosts, 'host')}: as planned"
-    return f"{planned}, no service is slower than its card{looked}"
+    return f"{planned}, and no service is slower than its card{looked}"
 
 
 def line(finding: Weighed, now: dt.datetime) -> str:
@@ -67,7 +67,7 @@ def bad_state(row: FleetRow) -> str:
 
 
 def groups(fleet: Sequence[FleetRow]) -> list[list[FleetRow]]:
-    """The fleet with equal hosts as one row, apart from their speed; hosts with findings first."""
+    """Group hosts that are equal apart from their speed; groups with findings come first."""
     alike: dict[object, list[FleetRow]] = {}
     for row in fleet:
         same = replace(row, host="", address=None, decode=None, first_token=None, measured=None)
@@ -76,7 +76,7 @@ def groups(fleet: Sequence[FleetRow]) -> list[list[FleetRow]]:
 
 
 def memories(memory: Mapping[str, Memory]) -> list[tuple[list[str], Memory]]:
-    """Memory of hosts; hosts with equal budgets are together."""
+    """Group the hosts with equal memory budgets."""
     hosts: dict[Memory, list[str]] = {}
     for host, budget in memory.items():
         hosts.setdefault(budget, []).append(host)

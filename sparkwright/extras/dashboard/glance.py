@@ -1,4 +1,4 @@
-"""Reports all data of this host for the live page, in one answer. Changes nothing."""
+"""Report all data of this host for the live page in one answer, without a change on the host."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _LEAST, _HOUR, _FRESH = 120.0, 3600.0, 180.0
 
 @records.dataclass(frozen=True)
 class GlanceRequest:
-    """Request for a host's load, status and use by key."""
+    """Request for a host's load, status and usage by key."""
 
     load: load.LoadRequest
     status: status.StatusRequest
@@ -49,13 +49,11 @@ class UnfinishedFetch:
 
 @records.dataclass(frozen=True)
 class Glance:
-    """A host now.
+    """Present state of a host.
 
     Attributes:
         status: only the current releases, and the end of the history.
         hour: service -> tokens a second over the last hour, if the watch counts tokens.
-        usage: use of the address for all models, by key and model; empty on hosts without this
-            address.
         usage: usage of the address for all models, by key and model; empty on hosts without an
             address.
     """
@@ -111,8 +109,8 @@ def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def counted(request: report.UsageRequest) -> tuple[report.UsageRow, ...]:
-    """Use by key; empty if the database can't be read; `sparkwright usage` then names the
-    reason.
+    """Return the usage by key; if the database can't be read, the result is empty, and `sparkwright
+    usage` reports the reason.
     """
     try:
         return report.main(request)

@@ -25,9 +25,9 @@ from sparkwright.text.visible import cut
 _WELL = ("serving", "serving, changed", "planned", "maintenance", "sleeps", "measured only")
 #: Order of versioned parts; programs and models follow.
 _ORDER = ("GPU", "driver", "image tag", "image")
-#: Meanings of a service's state with a fault, and their weight.
+#: Meanings and weights of a service's faulty states.
 _STATES = shipped_yaml.beside(__file__, "states.yaml")
-#: Characters of a reason.
+#: Largest number of characters of a reason.
 _REASON = 200
 #: Values by host and service.
 _Measured = Mapping[tuple[str, str], MeasuredService]

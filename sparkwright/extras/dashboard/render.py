@@ -27,7 +27,7 @@ def html(
     """The whole page. The same contents give the same bytes.
 
     Args:
-        live: whether a script fills in the present hosts.
+        live: whether a script on the page updates the hosts.
         actions: the page's actions.
     """
     folders = tuple(dict.fromkeys(["dashboard", *(section.folder for section in page.sections)]))
@@ -38,7 +38,7 @@ def html(
 
 
 def part(name: str) -> str:
-    """The stylesheet or the script."""
+    """Return the stylesheet or the script by its name."""
     return _environment(("dashboard",)).get_template(name).render()
 
 

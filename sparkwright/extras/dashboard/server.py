@@ -1,4 +1,4 @@
-"""The live page's server: its access control and its few addresses.
+"""The live page's server: access control and addresses.
 
 Any page of a browser can send requests here, so each request must name this server as its host,
 come from this page or no page, and have the cookie. This module is loaded after
@@ -21,11 +21,11 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.connections import Bounded, Connections
 from sparkwright.host.models.refusal import Refused
 
-#: Open connections, and seconds for a request or an answer's next bytes.
+#: Largest number of open connections, and seconds for a request or an answer's next bytes.
 _CONNECTIONS, _PATIENCE = 128, 20.0
-#: Seconds between two signs of life of a stream.
+#: Seconds between two heartbeats of a stream.
 _BEAT = 10.0
-#: Bytes of a request to change something.
+#: Largest number of bytes of a request for an action.
 _BODY = 4096
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
@@ -43,14 +43,14 @@ _PRINTED = "open the address that `sparkwright dashboard` printed"
 
 @dataclass(frozen=True)
 class Site:
-    """Contents of the server, and the secrets that open it.
+    """Contents of the server, and the secrets for access to the page.
 
     Attributes:
         host: the only name by which browsers may call this server.
         files: path -> content type and a function that makes the content.
         record: function that returns the time when the page's stored part changed; open pages then
             load the part again.
-        log: the last lines of a service's log.
+        log: function that returns the last lines of a service's log.
         control: function that runs an action on a host or a service; None for a page that only
             reads.
         token: part of the printed address, exchanged for the cookie.
@@ -80,12 +80,14 @@ class Site:
 
     @property
     def cookie(self) -> str:
-        """Name of the cookie: browsers share cookies between the ports of a host."""
+        """Name of the cookie, with the port, since browsers share cookies between the ports of a
+        host.
+        """
         return f"{'__Host-' if self.tls else ''}sparkwright-{self.port}"
 
 
 class Server(Bounded):
-    """Serves a site on a socket that listens."""
+    """Serve a site on a listening socket."""
 
     def __init__(self, listening: socket.socket, site: Site) -> None:
         if site.tls:
@@ -98,7 +100,7 @@ class Server(Bounded):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """Handle the requests of one connection."""
 
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "sparkwright", ""
@@ -189,7 +191,7 @@ class Handler(BaseHTTPRequestHandler):
     def _post(self, path: str, _: dict[str, str]) -> None:
         site = self.server.site
         if path != "/control" or site.control is None:
-            raise Refused(403, "this page only reads: start it with --control")
+            raise Refused(403, "this page is read-only: start the dashboard with --control")
         length = int(self.headers.get("Content-Length", ""))
         if self.headers.get("Content-Type") != "application/json" or not 0 < length <= _BODY:
             raise Refused(400, "this is not a request of the page")

@@ -23,13 +23,13 @@ from sparkwright.text.marks import in_maintenance
 from sparkwright.text.visible import paragraph, visible
 
 Meant = Callable[[str, str], bool]
-#: Seconds after its end during which a switch counts as part of the roll-out.
+#: Seconds after the end of a switch during which the switch counts as part of the roll-out.
 _LATELY = 3600
 #: Seconds after which an answer is outdated.
 _STALE = 30.0
-#: Difference of a release that was switched to after this command had read the plan.
-_NEWER = "switched since the dashboard was started: start it again to compare with the plan"
-#: Items of a list, and characters of a text, that a page gets.
+#: Difference for a release that the host switched to after this command had read the plan.
+_NEWER = "switched since the dashboard was started: restart the dashboard to compare with the plan"
+#: Largest number of items of a list, and of characters of a text, that a page gets.
 _ITEMS, _LETTERS = 64, 500
 
 
@@ -57,7 +57,7 @@ class HostView:
 
     Attributes:
         answer: the last answer; the host may have been switched off after the answer.
-        at: time of the answer, seconds since the epoch; 0 before the first.
+        at: time of the answer, seconds since the epoch; 0 before the first answer.
     """
 
     name: str
@@ -113,7 +113,7 @@ class HostView:
         }))  # fmt: skip
 
     def _deployment(self, answer: Glance) -> Deployment:
-        """The status and the plan; only the release is compared."""
+        """Combine the status with the plan; only the release is compared."""
         newer = {end.to for end in answer.status.history if end.at > self.expected.read}
         planned = {}
         for name, service in self.expected.services.items():
@@ -144,7 +144,9 @@ class HostView:
         }  # fmt: skip
 
     def _bar(self, line: Line | None) -> list[tuple[str, float]]:
-        """Name and GiB of each part of the memory: as planned, or without a plan used and free."""
+        """Name and GiB of each part of the memory: as planned, or, without a plan, used and free
+        memory.
+        """
         memory = self.expected.memory
         if memory and memory.total_gib:
             return list(memory.bar)
@@ -165,7 +167,9 @@ def _bounded(value: Any) -> Any:
 
 
 def _work(seen: Deployment) -> str:
-    """Owner of the host's lock, its batch, and the progress of its switch."""
+    """Describe the owner of the host's lock, the owner's batch, and the progress of the host's
+    switch.
+    """
     lock, switch = seen.lock, seen.switch
     parts = [lock_owner.described(lock, seen.now), visible(lock.batch, 40)] if lock else []
     if switch and switch.step not in ("", "ended"):
@@ -211,7 +215,9 @@ class Fleet:
             self.pages += pages
 
     def since(self, version: int, seconds: float) -> tuple[int, list[dict[str, Any]]]:
-        """Hosts that changed after a version, at once or within some seconds; and the version."""
+        """Return the new version, and the hosts that changed after a version; wait some seconds for
+        a change.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._version > version, seconds)
             changed = [data for at, data in self._data.values() if at > version]

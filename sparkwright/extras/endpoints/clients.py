@@ -50,7 +50,9 @@ def render(form: str, endpoints: Sequence[Endpoint]) -> str:
 
 
 def _providers(endpoints: Sequence[Endpoint]) -> list[list[Endpoint]]:
-    """Endpoints by the address that clients connect to: all models of the fleet's address."""
+    """Group the endpoints by the address that clients connect to; the fleet's address has all
+    models.
+    """
     by_name: dict[str, list[Endpoint]] = {}
     for endpoint in endpoints:
         by_name.setdefault(endpoint.provider, []).append(endpoint)
@@ -75,7 +77,7 @@ def usable(form: str, endpoints: Sequence[Endpoint]) -> tuple[list[Endpoint], li
     if not chosen:
         raise _MESSAGES.refusal("none-usable", f"--format {form}", notes="; ".join(notes))
     if form == "claude-code" and len(chosen) > 1:
-        notes.append(f"Claude Code uses one service: {chosen[0].id}. HOST/SERVICE selects another")
+        notes.append(f"Claude Code uses only service {chosen[0].id}: HOST/SERVICE selects another")
         chosen = chosen[:1]
     return chosen, notes
 

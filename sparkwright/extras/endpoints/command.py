@@ -90,8 +90,8 @@ def export(
 
 
 def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> site.Key | None:
-    """A host's key, with a variable for each source: further sources are named after their first
-    host.
+    """Return a host's key, with one variable for each source; variables of further sources are
+    named after the source's first host.
     """
     if name not in (DEFAULT, *plan.settings.keys):
         return None
@@ -113,7 +113,7 @@ def _taking_turns(plan: HostPlan) -> Iterator[str]:
             continue
         asked = any(service.settings.activate for service in plan.services if service.name in names)
         sleeping = "a request activates a sleeping service" if asked else "the others answer 503"
-        yield f"{plan.host}: of {', '.join(names)} only one runs ({group}): {sleeping}"
+        yield f"{plan.host}: only one of {', '.join(names)} runs ({group}): {sleeping}"
 
 
 def _ambiguous(endpoints: Iterable[site.Endpoint]) -> Iterator[str]:
@@ -161,7 +161,7 @@ def command(hosts: Selection, form: str, key: str, output: Path | None, as_json:
     for note in (*exported.notes, *notes):
         echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
     for ca in site.cas(endpoints):
-        echo(f"the client trusts: {ca}; a client in Node takes it by "
+        echo(f"the client must trust the CA {ca}; for a client in Node: "
                    f"export NODE_EXTRA_CA_CERTS={shlex.quote(ca)}", err=True)  # fmt: skip
     for needed in site.keys(endpoints):
         echo(f"the client needs: {site.key_command(needed)}", err=True)

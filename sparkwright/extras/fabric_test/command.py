@@ -1,4 +1,4 @@
-"""``sparkwright fabric test``: the fabric judged, and measured against published figures."""
+"""``sparkwright fabric test``: check the fabric, and compare its speed with published figures."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -70,7 +70,8 @@ class FabricResult:
 def judged(
     fabric: Fabric, steps: Sequence[Step], answers: Sequence[Answers]
 ) -> tuple[Measure, ...]:
-    """The measurements of a fabric's steps against the published figures, in the order of tests.
+    """Compare the measurements of a fabric's steps with the published figures, in the order of
+    tests.
 
     Args:
         answers: answers of each step.
@@ -102,7 +103,7 @@ def _located(step: Step, answered: Answers, ranks: str) -> Iterator[tuple[str, M
     """Measurements of a step, and their hosts; a silent host counts as failed."""
     silent = Measurement(step.test, fault="no answer")
     if step.test == "all-gather":
-        # The slowest rank, or the first that failed.
+        # The slowest rank, or the first rank that failed.
         gathers = [each for host in step.requests for each in answered.get(host, ())]
         gathers.sort(key=lambda each: (not each.fault, each.backend == "nccl", each.value or 0.0))
         yield ranks, (gathers or [silent])[0]

@@ -1,4 +1,4 @@
-"""Measures the fabric from this host. The program runs as root, and changes nothing on the host."""
+"""Measure the fabric from this host. The program runs as root, and changes nothing on the host."""
 
 import json
 import re
@@ -25,8 +25,7 @@ class Gather:
     Attributes:
         script: text of the Python program that each rank runs in the image.
         size: bytes that every rank has at the end.
-        environment: the rank's variables: its number, its meeting point, its interfaces and
-            devices.
+        environment: the rank's variables: number, meeting point, interfaces and devices.
     """
 
     image: str
@@ -71,7 +70,7 @@ class MeasureAnswer:
     measured: tuple[Measurement, ...] = ()
 
 
-#: Seconds until a stream without a client ends, and until a stream has measured.
+#: Seconds until a stream without a client ends, and seconds for a stream to measure.
 _LISTEN, _WRITE = 60, 45
 #: Seconds until the other side listens.
 _READY = 1.5
@@ -97,7 +96,7 @@ def main(request: MeasureRequest) -> MeasureAnswer:
 
 
 def command(stream: Stream) -> list[str]:
-    """Arguments of a stream; the address last, if any."""
+    """Command line of a stream; the address, if any, is last."""
     arguments = ["ib_write_bw", "-d", stream.device, "-i", "1", "-p", str(stream.port), "-F"]
     return list(filter(None, [*arguments, "--report_gbits", stream.address]))
 
@@ -150,7 +149,7 @@ def gather(rank: Gather) -> Measurement:
 
 
 def container(rank: Gather) -> list[str]:
-    """docker's command line, with the rights of a service's rank and no further rights."""
+    """Command line of docker, with the rights of a service's rank and no further rights."""
     arguments = [
         *("docker", "run", "--rm", "--name", _CONTAINER, "--network", "host", "--ipc", "host"),
         *("--cap-drop", "ALL", "--cap-add", "IPC_LOCK", "--security-opt", "no-new-privileges"),

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from sparkwright.run.session import Session
     from sparkwright.run.state import HostRun
 
-#: Seconds of a step: three minutes for an all-gather, and one for Docker to remove an older one.
+#: Seconds of a step: three minutes for an all-gather, and one minute for Docker to remove an older
+#: container.
 _SECONDS = 330
 #: Port of the first stream (the second stream has the next port), and the all-gather's port.
 _WRITE_PORT, _GATHER_PORT = 12000, 29555
@@ -73,7 +74,7 @@ def plan(fabric: Fabric, images: Mapping[str, str | None]) -> list[Step]:
 
 
 def _joined(fabric: Fabric, host: str, other: str) -> list[tuple[Rail, Rail]]:
-    """Rails of two hosts that are in one network."""
+    """Pairs of two hosts' rails that are in one network."""
     return [
         (mine, theirs)
         for mine in fabric.used[host]
@@ -84,7 +85,7 @@ def _joined(fabric: Fabric, host: str, other: str) -> list[tuple[Rail, Rail]]:
 
 
 def _writing(fabric: Fabric, server: str, client: str) -> Iterator[Step]:
-    """The client writes to the server, over both twins at once."""
+    """Plan the steps in which the client writes to the server, over both twins at once."""
     devices = [
         (mine.rdma.name, theirs.rdma.name, _number(mine))
         for mine, theirs in _joined(fabric, server, client)
@@ -153,7 +154,7 @@ def measured(session: Session, plans: Sequence[Sequence[Step]]) -> list[list[Ans
 def fabric_measured(
     host: Any, run: HostRun, *, requests: Mapping[str, MeasureRequest]
 ) -> MeasureAnswer:
-    """A host's measures. One remote execution."""
+    """Measure from one host, with one remote execution."""
     from sparkwright.facts.asking import ask
 
     return ask(host, fabric_measure, requests[run.name], MeasureAnswer, timeout=_SECONDS)

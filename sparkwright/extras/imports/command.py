@@ -22,12 +22,12 @@ from sparkwright.text.visible import visible
 
 _HEAD = """\
 # Imported by `sparkwright import` from {source}
-# What was left out is in the recipe's notes; the original text: recipes/{name}.original
+# The recipe's notes list the parts that were left out; the original: recipes/{name}.original
 """
 
 
 def write(imported: entries.Imported, directory: Path, *, replace: bool) -> dict[Path, bool]:
-    """Write entries and original. Returns each file, and whether it was written.
+    """Write the entries and the original; return each file, and whether the file was written.
 
     Raises:
         UserError: a file exists with other content and may not be replaced; then nothing is
@@ -39,10 +39,10 @@ def write(imported: entries.Imported, directory: Path, *, replace: bool) -> dict
     }
     texts |= {directory / "recipes" / path: text for path, text in imported.sources.items()}
     changed = {path: not _is_same(path, text) for path, text in texts.items()}
-    # A model that another recipe brought gets this recipe's additions.
+    # A model from another recipe gets this recipe's additions.
     kept = [path for path in texts
             if changed[path] and path.exists() and path.parent.name != "models"]  # fmt: skip
-    remedy = "--replace overwrites it (what you changed in it is lost); --name NAME keeps both"
+    remedy = "--replace overwrites the file with your changes in it; --name NAME keeps both files"
     if not replace:
         Problems(mistake(str(path), "the file exists already", remedy) for path in kept).stop()
     for path, content in texts.items():
@@ -60,7 +60,9 @@ def _text(imported: entries.Imported, entry: dict[str, Any]) -> str:
 
 
 def _is_same(path: Path, text: str) -> bool:
-    """Whether a file has the same content, apart from the day and the commit of the import."""
+    """Return whether a file has the same content, apart from the day and the commit of the
+    import.
+    """
     try:
         there = path.read_text(encoding="utf-8")
         if path.suffix != ".yaml":
@@ -123,7 +125,7 @@ def command(
     if not results:
         raise refusal(source, "the source has no recipe", f"formats: {', '.join(FORMATS)}")
     if options["name"] is not None and len(results) > 1:
-        raise click.UsageError(f"--name is for one recipe, and there are {len(results)}")
+        raise click.UsageError(f"--name is for one recipe, and the source has {len(results)}")
     lines: list[str] = []
     problems = Problems()
     for imported in results:

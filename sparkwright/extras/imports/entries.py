@@ -20,9 +20,9 @@ _REFERENCE = re.compile(
     r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 _HUB = "registry-1.docker.io"
-#: vLLM's own.
+#: Repository of vLLM's own images.
 _VLLMS = f"{_HUB}/vllm/vllm-openai"
-#: Repositories whose tags name the version inside.
+#: Repositories whose tags name the version of the engine.
 _KNOWN = (_VLLMS, "ghcr.io/ggml-org/llama.cpp")
 #: Tags that are moved to newer builds.
 _MOVING = ("latest", "nightly", "main", "dev")
@@ -35,7 +35,7 @@ class Chosen:
     Attributes:
         name, tag: image and tag in the catalog.
         version: version of the engine inside, if known.
-        entry: its new entry, as YAML has it; None if the catalog has the image.
+        entry: the image's new entry, as in YAML; None if the catalog has the image.
     """
 
     name: str
@@ -72,8 +72,7 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
         if image.repository == repository and build and digest in (None, build.digest):
             version = options.engine_version or build.version
             moves = tag in _MOVING and build.digest is None
-            # An entry of an import, or an entry for which the library has no more facts than an
-            # import.
+            # The entry comes from an import, or has no more facts than an imported entry.
             if image.name == _name(repository, tag) or version is None or moves:
                 _note_risks(foreign, repository, tag, build.digest, version)
             return Chosen(image.name, tag, version, None)
@@ -81,8 +80,8 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
 
 
 def _stock(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
-    """The engine's stock image: the catalog's newest tag, or a newer tag that the recipe asks
-    for.
+    """The engine's stock image: the catalog's newest tag, or a newer tag that the recipe
+    requires.
     """
     image, least = catalog.images[foreign.engine.stock_image], foreign.least_vllm or "0"
     build = image.tags[image.newest_tag]
@@ -107,7 +106,7 @@ def _new(
     }  # fmt: skip
     name = _name(repository, tag)
     name = distinct(name, name in catalog.images, repository, tag, digest)
-    estimate = "an estimate; the registry's manifest is what preflight counts"
+    estimate = "an estimate; preflight uses the registry's manifest"
     own = catalog.images[foreign.engine.stock_image]
     program = own.entrypoint if repository == own.repository else foreign.engine.program
     entry = {
@@ -126,7 +125,7 @@ def _name(repository: str, tag: str) -> str:
 def _note_risks(
     foreign: Foreign, repository: str, tag: str, digest: str | None, version: str | None
 ) -> None:
-    """Note the publisher whose content a deploy would run."""
+    """Note the risks of an image: its publisher, a moving tag, an unknown version."""
     shown, note = f"{repository.removeprefix(_HUB + '/')}:{tag}", foreign.remarks.note
     if repository != _VLLMS:
         note("publisher", "container", shown)
@@ -137,17 +136,17 @@ def _note_risks(
         note("unknown-version", "container", observed)
 
 
-#: Least MemTotal: of a Spark, as in recipes for Sparks; of a box of 32 GB with a dedicated card,
+#: Least MemTotal of a Spark, as in recipes for Sparks, and of a box of 32 GB with a dedicated card,
 #: where the kernel counts 31.0.
 _SPARK_GIB, _BOX_GIB = 110.0, 30.0
 _FORMATS = get_args(get_args(Model.model_fields["format"].annotation)[0])
 #: Other names of formats.
 _CALLED = {"auto-round": "autoround", "none": "bf16"}
-#: Findings that stay in the recipe's notes -> their first words there.
+#: Findings that stay in the recipe's notes -> their prefixes in the notes.
 _KINDS = {LEFT_OUT: "left out", CHANGED: "changed"}
 
 
-#: (kind, name) -> the new entry, as YAML has it.
+#: (kind, name) -> the new entry, as in YAML.
 Entries = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -157,10 +156,11 @@ class Imported:
 
     Attributes:
         source: the recipe's file.
-        format: format of its file.
+        format: format of the recipe's file.
         findings: omitted and changed parts, and requirements.
         name: name of the new recipe.
-        sources: path beside the recipe -> text: the original, and files that it names.
+        sources: path beside the recipe -> text of the original, and of the files that the original
+            names.
     """
 
     source: str
@@ -177,7 +177,7 @@ class Imported:
 
 
 def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Imported:
-    """The entries of a recipe; the title names its format.
+    """Make the entries of a recipe; the title names the recipe's format.
 
     Raises:
         Unfit: the recipe can't be a recipe of the catalog.
@@ -231,7 +231,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     }  # fmt: skip
     optional = ("drafter", "ranks", "shm_gib", "memlock", "files", "patches")
     recipe = {key: value for key, value in recipe.items() if value or key not in optional}
-    # Notes for a reader of the recipe a month later.
+    # These notes explain the recipe to later readers.
     recipe["notes"] = [
         *foreign.notes,
         *(yaml_mapping.line(f"{_KINDS[finding.id]}: {finding.observed} ({finding.reason})", 300)
@@ -244,7 +244,9 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
 
 
 def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:
-    """A name that no other recipe has: its own name, or its own name with the folder's name."""
+    """Return a name that no other recipe has: the recipe's own name, alone or with the folder's
+    name.
+    """
     names = [options.name] if options.name else [foreign.name, foreign.longer_name]
     for name in map(slug, names):
         recipe = catalog.recipes.get(name)
@@ -285,7 +287,7 @@ class _Models:
         self, named: str, revision: str | None, role: str, abilities: list[str],
         file: str | None = None,
     ) -> str:  # fmt: skip
-        """The name of the catalog's entry of a repository, or of a new entry."""
+        """Return the name of the catalog's entry for a repository, or of a new entry."""
         for model in self.catalog.models.values():
             same = model.repository.lower() == named.lower() and model.role == role
             if same and revision in (None, model.revision) and file == model.file:
@@ -309,8 +311,8 @@ class _Models:
         return name
 
     def _extend(self, model: Model, abilities: list[str]) -> None:
-        """An entry of an earlier import gets the abilities with which another recipe of the
-        model starts it.
+        """Add the abilities with which another recipe starts the model to the entry of an earlier
+        import.
         """
         more = [ability for ability in abilities if ability not in model.capabilities]
         if more and model.status == "unproven":

@@ -11,7 +11,8 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.recipes import vllm_recipes, yaml_mapping
 from sparkwright.recipes.recipe import REFUSED, Foreign, Options, Text, Unfit
 
-#: Title -> whether a file's keys are of the format, and its reader; in the order of trying.
+#: Title -> function that recognizes the format by a file's keys, and reader of the format; the
+#: formats are tried in this order.
 FORMATS = {
     "vllm-project/recipes": (vllm_recipes.is_one, vllm_recipes.read),
     "eugr/spark-vllm-docker, version 1": (sparkrun.is_version_1, sparkrun.read_version_1),
@@ -20,7 +21,7 @@ FORMATS = {
 
 
 def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Iterator[Imported]:
-    """Every recipe of every file, each with the catalog entries of earlier files.
+    """Import every recipe of every file, each with the catalog entries of earlier files.
 
     Among several files, a file that is not a recipe is skipped.
     """
@@ -31,7 +32,7 @@ def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Itera
             title = next((title for title, (is_one, _) in FORMATS.items() if is_one(data)), None)
             if title is None:
                 if len(texts) == 1:
-                    raise Unfit("", "of an unknown format", f"known: {', '.join(FORMATS)}")
+                    raise Unfit("", "unknown format", f"known formats: {', '.join(FORMATS)}")
                 continue
             recipes = list(FORMATS[title][1](text, data, options))
         except Unfit as refused:
@@ -58,7 +59,7 @@ def _imported(
         findings = (*remarks.findings, refused.finding(remarks.source))
         return Imported(remarks.source, title, findings)
     except UserError as error:
-        reason, remedy = "the catalog refuses it", "correct a copy, and import the copy"
+        reason, remedy = "the catalog refuses the recipe", "correct a copy, and import the copy"
         findings = tuple(
             replace(problem, id=REFUSED, reason=reason, remedy=remedy) for problem in error.findings
         )

@@ -46,7 +46,7 @@ def read_mods(foreign: Foreign, options: Options) -> Iterator["Mod"]:
 
 @dataclass
 class Mod:
-    """Effects of a script, in its order.
+    """Effects of a mod's script, in the order of its lines.
 
     Attributes:
         name: name of the mod's folder.
@@ -68,7 +68,7 @@ class Mod:
             Unfit: a line has no known form, or its effect depends on the container; or, without
                 ``remote_code``, the mod has code.
         """
-        # The table names a missing folder.
+        # The table of reasons has a reason for a missing script.
         reasons, rest = texts()["mods"], self.own.get("run.sh", "run.sh is missing")
         rest = re.sub(r"\$(WORKSPACE_DIR\b|\{WORKSPACE_DIR\})", FILES[:-1], _SILENT.sub("", rest))
         while rest:
@@ -93,7 +93,8 @@ class Mod:
         own = sorted({n for word in names.split() for n in matching(self.own, word) or [word]})
         for name in own:
             at = target + name if target.endswith("/") else target
-            # A target without a slash may be a folder's, unless it has the ending of one file.
+            # A target without a slash may be a folder, unless it has the ending of the only source
+            # file.
             if at == target and (len(own) > 1 or not splitext(at)[1] == splitext(name)[1] != ""):
                 raise LookupError(target)
             if at.startswith(FILES):
@@ -114,10 +115,10 @@ class Mod:
     def _kept(self, name: str) -> str:
         """Path of a mod's file, beside the recipe.
 
-        No YAML file of the folder is taken for an entry.
+        A YAML file gets another ending, so that the catalog does not read the file as an entry.
         """
         if {"\0", "\ufffd"} & {*self.own[name]}:
-            raise LookupError(name)  # no text
+            raise LookupError(name)  # not text
         digest = sha256(repr(sorted(self.own.items())).encode()).hexdigest()[:8]
         path = f"mods/{self.name}-{digest}/" + re.sub(r"\.ya?ml$", r"\g<0>.txt", name)
         self.sources[path] = self.own[name]

@@ -17,7 +17,7 @@ _FORMATS = re.compile(
 
 
 def slug(text: str) -> str:
-    """A name in the catalog's form; it can't lead to another folder.
+    """Make a name in the catalog's form, which can't lead to another folder.
 
     Raises:
         Unfit: no character of the name is left.
@@ -30,7 +30,7 @@ def slug(text: str) -> str:
 
 
 def distinct(name: str, taken: bool, *shown: str | None) -> str:
-    """The name; with a hash of its content if another entry has the name already."""
+    """Return the name, with a hash of the content if another entry already has the name."""
     if not taken:
         return name
     digest = hashlib.sha256("\0".join(map(str, shown)).encode()).hexdigest()
@@ -54,7 +54,7 @@ def repository(model: str, *, whole: bool = True) -> str:
     """A repository of the hub.
 
     Args:
-        whole: whether all of its files are served, unlike GGUF files.
+        whole: whether all files of the repository are served, unlike GGUF files.
 
     Raises:
         Unfit: the model is a file, a GGUF file, or not a repository.

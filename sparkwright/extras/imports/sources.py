@@ -15,7 +15,7 @@ from sparkwright.recipes.yaml_mapping import MOST_BYTES
 from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.recipe_registry import Snapshot, snapshot
 
-#: Files of a folder that are read.
+#: Largest number of files of a folder to read.
 MOST_FILES = 2000
 
 
@@ -46,7 +46,9 @@ def texts_of(tree: Snapshot | Path) -> list[Text]:
 
 @cache
 def mod_of(name: str, trees: tuple[Snapshot | Path, ...]) -> dict[str, str]:
-    """Files of a mod's folder in the first registry that has it; empty if no registry has it."""
+    """Files of a mod's folder in the first registry that has the folder; empty if no registry has
+    it.
+    """
     for tree in (tree for tree in trees if isinstance(tree, Snapshot)):
         plain, paths = set(tree.files()), [path.rpartition("/") for path in tree.files(every=True)]
         folders = [at for at, _, file in paths if f"/{at}/{file}".endswith(f"/{name}/run.sh")]
@@ -56,7 +58,7 @@ def mod_of(name: str, trees: tuple[Snapshot | Path, ...]) -> dict[str, str]:
 
 
 def allowed_names(inventory: Path | None) -> frozenset[str]:
-    """Arguments and variables of recipes that the site allows; none without a site.
+    """Arguments and variables of recipes that the site allows; empty without a site.
 
     Raises:
         UserError: the named inventory can't be read.
@@ -66,7 +68,7 @@ def allowed_names(inventory: Path | None) -> frozenset[str]:
 
 
 def _site(inventory: Path | None) -> list[HostInput]:
-    """The hosts of the inventory; none without an inventory on the command line or in the site."""
+    """The hosts of the inventory; empty without an inventory on the command line or in the site."""
     try:
         return _hosts(inventory)
     except UserError:
@@ -107,7 +109,7 @@ def of_path(path: Path) -> list[Text]:
             if file.suffix not in SUFFIXES or file.is_symlink() or not file.is_file():
                 continue
             if len(texts) == MOST_FILES:
-                raise refusal(str(path), f"the folder has more than {MOST_FILES} files", "name one")
+                raise refusal(str(path), f"the folder has over {MOST_FILES} files", "name one file")
             texts.append(_read(file, file.relative_to(path).with_suffix("").as_posix()))
     return texts
 
@@ -117,7 +119,7 @@ def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
     names.
 
     Raises:
-        UserError: names each unknown recipe.
+        UserError: recipes are unknown; the error names each.
     """
     if not names:
         return texts
@@ -142,4 +144,4 @@ def _read(path: Path, name: str) -> Text:
             date = dt.date.fromtimestamp(os.fstat(file.fileno()).st_mtime)
         return Text(name, content.decode("utf-8", "replace"), str(path), date)
     except OSError as error:
-        raise refusal(str(path), f"can't be read: {error}", "name another") from None
+        raise refusal(str(path), f"can't be read: {error}", "name another file") from None

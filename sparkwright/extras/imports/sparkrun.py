@@ -41,8 +41,8 @@ class Command:
 
 
 def filled(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
-    """Fill in ``{key}`` repeatedly, as sparkrun does; a key without a value stays, and so does
-    JSON. Returns the used keys, too.
+    """Fill in ``{key}`` repeatedly, as sparkrun does; keys without a value and JSON stay unchanged.
+    Also return the used keys.
     """
     used: set[str] = set()
 
@@ -71,9 +71,9 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
         if match[0] in ("{{", "}}"):
             return match[0][0]
         if (name := match[1]) is None:
-            raise Unfit("command", f"the braces are wrong: {match[0]!r}", "str.format reads it")
+            raise Unfit("command", f"the braces are wrong: {match[0]!r}", "str.format reads them")
         if not name.isidentifier():
-            raise Unfit("command", f"the field {match[0]}", "only a key's name is filled in")
+            raise Unfit("command", f"the field {match[0]}", "only the name of a key is replaced")
         used.add(name)
         return str(values.get(name, match[0]))
 
@@ -122,8 +122,8 @@ def _split(text: str) -> list[str]:
         raise Unfit("command", f"the shell syntax is wrong: {error}", "close the quote") from None
     scripts = [word for word in split if word and set(word) <= set("();<>|&")]
     if len(lines) > 1 or scripts:
-        observed = f"{scripts[0]!r} in it" if scripts else f"{len(lines)} commands"
-        reason = "a recipe here starts one vllm serve, without a shell"
+        observed = f"it has {scripts[0]!r}" if scripts else f"{len(lines)} commands"
+        reason = "a recipe must start a single vllm serve, without a shell"
         remedy = "import a copy in which the command is vllm serve alone"
         raise Unfit("command", f"a script: {observed}", reason, remedy)
     return split
@@ -131,18 +131,18 @@ def _split(text: str) -> list[str]:
 
 def _bounded(text: str) -> str:
     if len(text) > _LONGEST:
-        raise Unfit("command", f"text longer than {_LONGEST // 1024} KiB", "its values repeat")
+        raise Unfit("command", f"text longer than {_LONGEST // 1024} KiB", "values repeat in it")
     return text
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file has the keys of a recipe of sparkrun."""
+    """Return whether a file has the keys of a recipe of sparkrun."""
     keys = {"command", "defaults", "container", "runtime"}
     return isinstance(data.get("model"), str) and bool(keys & set(data))
 
 
 def is_version_1(data: Mapping[str, Any]) -> bool:
-    """Whether a file has the keys of a recipe of version 1."""
+    """Return whether a file has the keys of a recipe of version 1."""
     return is_one(data) and str(data.get("recipe_version", "")) == "1"
 
 
@@ -171,7 +171,7 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
     """
     remarks, values = Remarks(text.source), mapping(data, "defaults")
     if not data.get("command"):
-        raise Unfit("command", "the recipe has none", "a recipe of version 1 needs a command")
+        raise Unfit("command", "the recipe has no command", "a recipe of version 1 needs a command")
     started = command(*formatted(str(data["command"]), values))
     _note_unused(values, started, remarks)
     recipe = _foreign(text, data, started, remarks)
@@ -254,7 +254,7 @@ def _note_left_out(data: dict[str, Any], executor: dict[str, Any], remarks: Rema
 
 
 def _gib(size: Any) -> float | None:
-    """``10.24gb`` -> GiB, as Docker reads it; None if Docker refuses the text."""
+    """Convert a size such as ``10.24gb`` to GiB, like Docker; None if Docker refuses the text."""
     amount = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmg]?)b?", str(size or "").lower())
     if amount is None or not float(amount[1]):
         return None

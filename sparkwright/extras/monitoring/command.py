@@ -19,11 +19,11 @@ DOCUMENT = list[str]
 @options.option("monitoring --node-port")
 @options.json_option
 def command(hosts: selection.Selection, output: Path, node_port: int, as_json: bool) -> None:
-    """Write configuration of Prometheus and Grafana for the fleet. Contacts no host.
+    """Write the fleet's configuration of Prometheus and Grafana. No host is contacted.
 
     The output has targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to
-    import, and prometheus.yml. GPU and drift come from the watch: give node_exporter
-    --collector.textfile.directory=/opt/sparkwright/watch/metrics and --collector.systemd.
+    import, and prometheus.yml. Metrics of GPU and drift come from the watch: start node_exporter
+    with --collector.textfile.directory=/opt/sparkwright/watch/metrics and --collector.systemd.
     """
     plans = [(host.address, host.plan) for host in load(hosts).or_raise().values()]
     texts = files(plans, node_port)
@@ -41,7 +41,7 @@ def command(hosts: selection.Selection, output: Path, node_port: int, as_json: b
     echo(f"{len(written)} files for {len(plans)} hosts in {output}")
     if any("/local/" in path for path in written):
         echo(
-            "services that only their own host reaches: an agent there scrapes "
+            "some services can only be reached from their host: run an agent there that scrapes "
             "targets/local/HOST.json",
             err=True,
         )

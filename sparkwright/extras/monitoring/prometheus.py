@@ -17,9 +17,10 @@ from sparkwright.findings.check import shown
 from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan.plan import HostPlan
 
-#: File beside prometheus.yml with the fleet's API key, which proxies require. The user writes it.
+#: File beside prometheus.yml with the fleet's API key, which proxies require. The user writes this
+#: file.
 KEY = "api_key"
-#: File beside prometheus.yml with the CA's certificate (`sparkwright ca`), with TLS.
+#: File beside prometheus.yml with the CA's certificate (`sparkwright ca`), required with TLS.
 CA = "ca.crt"
 _HEAD = "# Written by `sparkwright monitoring`. Changes made here are overwritten.\n"
 
@@ -118,5 +119,5 @@ def dashboard() -> dict[str, Any]:
 
 
 def _read(name: str, **variables: Any) -> Any:
-    """The data of a template."""
+    """Data of a rendered template."""
     return yaml.safe_load(template(f"monitoring/{name}.yaml.j2").render(variables))

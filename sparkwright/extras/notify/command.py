@@ -1,4 +1,4 @@
-"""``sparkwright notify``: send notices of new, worsened and ended findings. Runs pyinfra."""
+"""``sparkwright notify``: send notices of new, worsened and ended findings, with pyinfra."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Sends a notice by Apprise, in a separate process: ``python deliver.py``.
+"""Send a notice by Apprise, in a separate process: ``python deliver.py``.
 
 Its standard input is a JSON object: URLs (the first URL that Apprise supports is used), title,
 body, and the memory limit in bytes. Output of Apprise and servers goes to standard error; the exit

@@ -35,9 +35,9 @@ _SERVICE = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _RELEASE = re.compile("[0-9a-f]{12}")
 #: Findings of this command itself.
 TEXTS = load(Path(__file__).with_name("checks.yaml"))
-#: Finding that no host answered at all.
+#: Finding for a run in which no host answered.
 UNANSWERED = TEXTS["fleet-silent"].finding(Symptom())
-#: Seconds after a switch during which it is the first suspect.
+#: Seconds after a switch during which the switch is the likeliest cause of a fault.
 _RECENT = 86400.0
 
 
@@ -85,7 +85,9 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
 
 
 def _switched(service: str, seen: Deployment) -> str:
-    """The last switch of a service, if it is recent: a change is the likeliest cause."""
+    """Describe the last switch of a service, if the switch is recent: a change is the likeliest
+    cause.
+    """
     last = next((entry for entry in reversed(seen.history) if entry.service == service), None)
     if last is None or not 0 <= seen.now - last.at <= _RECENT:
         return ""
@@ -95,18 +97,18 @@ def _switched(service: str, seen: Deployment) -> str:
 
 
 PLACE = Path(".sparkwright/notified.json")
-#: Bytes of the record: a larger file is not sparkwright's.
+#: Largest number of bytes of the record: sparkwright writes no larger file.
 _LARGEST = 1 << 22
-#: Seconds between two notices to one address, and the most notices an hour.
+#: Seconds between two notices to one address, and the largest number of notices an hour.
 GAP, HOURLY = 300.0, 6
-#: Seconds for which a finding must be gone before it is over: a finding that comes and goes counts
-#: once.
+#: Seconds for which a finding must be absent before the finding counts as ended: a finding that
+#: comes and goes is reported once.
 OVER = 600.0
 _HOUR = 3600.0
 _MESSAGES = Messages(__file__)
-#: Number of findings reported one by one, and of hosts and characters of each.
+#: Number of findings to report one by one, and of hosts and characters of each finding.
 _LINES, _HOSTS, _LONGEST = 10, 6, 300
-#: Sends title and body to an address; returns the reason of a failure, or None.
+#: Function that sends title and body to an address, and returns the reason of a failure, or None.
 Send = Callable[[Address, str, str], str | None]
 
 
@@ -126,7 +128,9 @@ class Reported(BaseModel):
 
 @dataclass(frozen=True)
 class News:
-    """A finding that is ``worse``, ``new`` or ``over`` for an address, with its first time."""
+    """A finding that is ``worse``, ``new`` or ``over`` for an address, with the time of its first
+    notice.
+    """
 
     kind: str
     finding: Finding
@@ -134,7 +138,8 @@ class News:
 
 
 class Recipient(BaseModel):
-    """An address: its reported findings, times of notices, and failures to send since.
+    """Record of an address: reported findings, times of notices, and failures since the last
+    notice.
 
     Attributes:
         sent: times of notices in the last hour.
@@ -151,7 +156,7 @@ class Recipient(BaseModel):
     def held_back(self, now: float) -> str:
         """Return the reason to send nothing now; empty if a notice may be sent.
 
-        Times ahead of the clock do not count: the clock was set back.
+        Times ahead of the clock do not count, since the clock was set back.
         """
         if self.failures and 0 < self.retry - now <= _HOUR:
             return "the last notice failed, and is sent again later"
@@ -202,7 +207,7 @@ def held(path: Path) -> Iterator[Record]:
 
 
 def read(path: Path) -> Record:
-    """The record in its present state."""
+    """Read the record; the result is empty if the file can't be read."""
     try:
         with path.open("rb") as file:
             return Record.model_validate_json(file.read(_LARGEST))
@@ -239,7 +244,7 @@ def go(
 
     Args:
         findings: errors first.
-        unknown: hosts without an answer now.
+        unknown: hosts whose findings are unknown now.
         now: seconds since the epoch.
     """
     before = record.recipients
@@ -263,7 +268,8 @@ def go(
         if why := recipient.held_back(now):
             return replace(sent, state="held back", why=why)
         if why := send(address, sent.title, sent.body) or "":
-            # The next try is after a minute, two, four, up to an hour.
+            # The next try follows after one minute, then after two and four, and so on up to an
+            # hour.
             recipient.failures, recipient.why = recipient.failures + 1, why
             recipient.retry = now + min(60.0 * 2 ** min(recipient.failures - 1, 10), _HOUR)
             return replace(sent, state="failed", why=why)
@@ -288,7 +294,7 @@ def _key(finding: Finding) -> str:
 def news(
     recipient: Recipient, findings: Sequence[Finding], unknown: frozenset[str], now: float
 ) -> list[News]:
-    """News for an address, the most severe first; marks ended findings.
+    """Return the news for an address, the most severe first, and mark ended findings.
 
     Args:
         findings: errors first.

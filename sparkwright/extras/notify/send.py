@@ -13,12 +13,12 @@ from pathlib import Path
 from sparkwright.config.notices import Address, as_json
 from sparkwright.findings.user_error import Messages
 
-#: Most seconds for a notice: a server that answers slowly must not delay the run.
+#: Longest time in seconds for a notice: a server that answers slowly must not delay the run.
 TIMEOUT = 30.0
 #: Bytes of memory beyond the present use: a bound for a server that answers endlessly.
 _MEMORY = 512 << 20
 #: Exit codes of deliver.py that need no further message.
-_OUTCOMES = {0: None, 3: "this is not an address that Apprise can send to"}
+_OUTCOMES = {0: None, 3: "Apprise does not support this address"}
 _STATUS = re.compile("error=([0-9]{3})")
 
 
@@ -26,7 +26,7 @@ def send(address: Address, title: str, body: str) -> str | None:
     """Send the notice once. Returns the reason of a failure, or None.
 
     Raises:
-        UserError: without Apprise.
+        UserError: Apprise is not installed.
     """
     if find_spec("apprise") is None:
         raise Messages(__file__).refusal("no-apprise", "notify")
@@ -34,8 +34,8 @@ def send(address: Address, title: str, body: str) -> str | None:
     # A webhook of a chat that Apprise knows gets the chat's format; any other webhook gets JSON.
     urls = [url, as_json(url)] if url.startswith(("http://", "https://")) else [url]
     request = {"urls": urls, "title": title, "body": body, "memory": _MEMORY}
-    # A separate process: its faults and memory use can't end this process. -P: no file beside it
-    # hides a module.
+    # A separate process contains faults and memory use. With -P, no file beside the program hides a
+    # module.
     program = [sys.executable, "-P", str(Path(__file__).with_name("deliver.py"))]
     try:
         done = subprocess.run(
@@ -48,6 +48,6 @@ def send(address: Address, title: str, body: str) -> str | None:
         return _OUTCOMES[done.returncode]
     # The message is sparkwright's own: output of servers and Apprise may contain the address.
     if status := _STATUS.search(done.stderr):
-        to = ": it redirects to another address, which is not followed"
+        to = ": the server redirects, and redirects are not followed"
         return f"HTTP {status[1]}{to if status[1].startswith('3') else ''}"
-    return "no connection, or the server refuses it"
+    return "no connection, or the server refuses the notice"

@@ -1,7 +1,7 @@
 """A step of bootstrap, made from pyinfra's own operations.
 
 Before the first step the host records how to undo it (``host/bootstrap/prepare.py``), so an
-interrupted step can be undone like a finished step: running again continues.
+interrupted step can be undone like a finished step, and a new run continues the step.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ def done(
     Args:
         step: the step, reduced to its missing parts (``bootstrap.decide``).
         user: user who logs in, for the group that the step adds.
-        key: a repository's signing key, armoured; raises UserError.
+        key: function that returns a repository's signing key, armoured; raises UserError.
         texts: texts of the existing files, for ``--diff``.
 
     **Example:**

@@ -22,8 +22,8 @@ from sparkwright.host.lib.icmp import Ping
 from sparkwright.operations.files import show_diff
 from sparkwright.operations.lib.changing import Commands, acting, announce, operation
 
-#: Seconds until the host reverts the change, for the peers' answers before that, and for their
-#: answers when the change is kept.
+#: Seconds until the host reverts the change, seconds for the peers' answers before the revert, and
+#: seconds for their answers when the change is kept.
 _BACK, _PROVE, _KEEP = 180, 30, 5
 
 

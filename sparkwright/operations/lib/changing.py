@@ -68,10 +68,10 @@ def change(
     emergency: bool = False,
     forget: bool = True,
 ) -> Commands:
-    """Apply pending changes, or report that there are none.
+    """Apply pending changes, or report that no change is pending.
 
     Args:
-        pending: descriptions of the changes; empty if there are none.
+        pending: descriptions of the changes; empty without changes.
         otherwise: the reason for no change.
         emergency: whether to apply the changes even if another run has the lock.
         forget: whether the host must be observed again after the change.

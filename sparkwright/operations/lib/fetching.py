@@ -22,8 +22,8 @@ class Sources:
     """Sources of a host's downloads, and their settings.
 
     Attributes:
-        peers: hosts to ask before the source, the best first. The function is called when the fetch
-            starts, since its result depends on the content of all hosts.
+        peers: hosts to query before the source, the best first. The function is called when the
+            fetch starts, since its result depends on the content of all hosts.
         peer_keys: keys with which peers, peer servers and the host's own Docker authenticate to
             each other.
         peer_port: TCP port on which this host serves other hosts and its own Docker.

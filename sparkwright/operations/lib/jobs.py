@@ -1,4 +1,4 @@
-"""Jobs on a host: started, followed with their progress, and proved to be complete."""
+"""Start jobs on a host, follow their progress, and prove that their results are complete."""
 
 import re
 import time
@@ -32,7 +32,7 @@ _SYSTEMD = re.compile(
 
 
 def start(host: Host, jobs: Sequence[Job], secrets: Mapping[str, str] | None = None) -> None:
-    """Start jobs on a host; jobs that already run continue. One remote execution.
+    """Start jobs on a host, in one remote execution; jobs that already run continue.
 
     Args:
         secrets: path -> text, written for root alone before any job starts.
@@ -46,7 +46,7 @@ def start(host: Host, jobs: Sequence[Job], secrets: Mapping[str, str] | None = N
 def status(
     host: Host, watched: Sequence[WatchedJob], wait: float, jobs: Sequence[Job] = ()
 ) -> dict[str, JobStatus]:
-    """Return the states of jobs after at most ``wait`` seconds, by unit. ``jobs`` start before."""
+    """Start ``jobs``, and return the states of jobs after at most ``wait`` seconds, by unit."""
     request = JobsRequest(start=tuple(jobs), watch=tuple(watched), wait=wait)
     answer = ask(host, program, request, _ANSWER, timeout=wait + 120)
     of_each(_LABEL, [job.unit for job in watched], answer)

@@ -1,5 +1,5 @@
-"""Lock on a host, with owner and age: a run takes the lock before its first change, one run at a
-time.
+"""Lock on a host, with owner and age. A run takes the lock before its first change, and only one
+run has the lock at a time.
 
 A host without pending changes is never locked, so a run without changes costs nothing. The lock of
 a run that died on this machine is taken over; any other lock is broken on request (``break_lock``).
@@ -29,7 +29,7 @@ _MOST_PIDS = 1 << 22
 
 
 def _machine() -> str:
-    """Namespace of process ids: containers may share an id, but not a process namespace."""
+    """Namespace of process ids: containers may share a machine id, but not a process namespace."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/etc/machine-id").read_text().strip())
@@ -84,7 +84,7 @@ def take(host: Host, *, emergency: bool = False) -> None:
         and host_memory.asked.services_root == host_memory.services_root
     )
     if here and host_memory.observation and answer.last != host_memory.observation.last_lock:
-        raise HostError("another run changed this host since its observation: run again")
+        raise HostError("another run changed this host since its observation: rerun the command")
 
 
 def in_the_way(host: Host) -> str | None:
@@ -122,7 +122,7 @@ def _ask(host: Host, **wanted: Owner | str | None) -> LockAnswer:
 
 def _is_dead(owner: Owner) -> bool:
     """Return whether a lock belongs to a former run of this machine that ended without releasing
-    it.
+    the lock.
     """
     if owner.machine != OWNER.machine or owner.pid is None or not 0 < owner.pid < _MOST_PIDS:
         return False

@@ -24,7 +24,8 @@ from sparkwright.resolve.runtime import (
 
 _ENTRY = "sparkwright/host/fetch/fetch.py"
 CACHE = Path(".sparkwright/cache")
-#: Hosts of one architecture share a bundle: one host builds the bundle, and the others wait.
+#: Hosts of one architecture share a bundle: the bundle is built for one host, and the other hosts
+#: wait.
 _BUILD = Lock()
 
 
@@ -44,7 +45,7 @@ def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
     home = f"{services_root}/runtime/{name}"
     installed = memory(host).runtimes | set(seen.runtimes)
     if name not in installed:
-        from sparkwright.host import install_runtime  # tarfile
+        from sparkwright.host import install_runtime  # imports tarfile
 
         request = install_runtime.RuntimeRequest(
             home=home,

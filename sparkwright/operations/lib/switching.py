@@ -34,7 +34,7 @@ from sparkwright.results.progress import phases
 from sparkwright.text.shipped_yaml import beside
 
 UNIT = "sparkwright-switch"
-#: Path of the unit that brings a switch to its end after a power cut.
+#: Path of the unit that completes a switch after a power cut.
 RECOVERY = f"{UNITS}/sparkwright-recover.service"
 #: Seconds between two requests for a switch's progress.
 _EVERY = 5
@@ -72,8 +72,8 @@ def switch(
     """Switch these services as one transaction on the host, which continues without the controller.
 
     Args:
-        unmanaged: ``name restart-policy`` of containers that make room, and are started again by a
-            rollback.
+        unmanaged: ``name restart-policy`` of containers that stop to make room, and that a rollback
+            starts again.
         proxies: changes of the host's proxies.
         active: group -> the running exclusive service, on which the decision was based.
 
@@ -121,7 +121,7 @@ def settle(services_root: str) -> tuple[str, ...]:
 
 
 def recover(services_root: str) -> str:
-    """Text of the unit that brings a switch to its end after a power cut."""
+    """Text of the unit that completes a switch after a power cut."""
     home = place(services_root)
     return template("serving/recover.service.j2").render(
         place=home, program=_ENTRY.format(home), services_root=services_root

@@ -99,7 +99,7 @@ def test_one_command_takes_a_bare_host_to_an_answer_and_back(fresh: Site) -> Non
     assert f"remote executions: {BARE.name} 3" in again.output
 
     text = fresh.sparkwright("remove", INVENTORY, "--weights", "--yes")
-    assert "--bootstrap undoes it" in text
+    assert "--bootstrap undoes them" in text
     assert _has("docker")
     text = fresh.sparkwright("remove", INVENTORY, "--weights", "--bootstrap", "--yes")
     assert "package docker.io" in text

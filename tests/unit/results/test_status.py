@@ -98,7 +98,7 @@ def test_a_rollback_is_refused_after_a_change_of_proxy() -> None:
     assert behind_another_proxy("qwen36", "a" * 12, was=False, planned=False) is None
     made = behind_another_proxy("qwen36", "a" * 12, was=False, planned=True)
     assert made is not None
-    assert "was made without a proxy, and the plan has one" in made
+    assert "was made without a proxy, and the plan has a proxy" in made
     assert "was made with a proxy" in (
         behind_another_proxy("qwen36", "a" * 12, was=True, planned=False) or ""
     )

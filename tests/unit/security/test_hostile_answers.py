@@ -133,7 +133,7 @@ def test_one_wrong_field_is_named(value: Any) -> None:
         ('"' + "\\" * 100_001, "it is not JSON"),
         ('"' * 200_000, "it is not JSON"),
         ("9" * 5000, "it is not JSON"),
-        ("x" * (MOST_TEXT + 1), "at most 8 MiB"),
+        ("x" * (MOST_TEXT + 1), "more than 8 MiB"),
         ("\x1b[2J", "it is not JSON"),
     ],
     ids=range(10),

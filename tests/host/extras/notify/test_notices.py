@@ -90,7 +90,7 @@ TOKEN = "tk_0123456789abcdefghijklmnopqrs"
 SECRET_PATH = "B0123456789abcdefghijklmnop"
 NTFY, WEBHOOK = "ntfy:http://127.0.0.1:{}/fleet", "webhook:http://127.0.0.1:{}/x"
 MAIL = "mailto:me@lab.example?smtp=127.0.0.1:{}"
-REFUSED = "no connection, or the server refuses it"
+REFUSED = "no connection, or the server refuses the notice"
 
 
 def _sent(text: str, title: str = TITLE, body: str = BODY) -> str | None:
@@ -128,7 +128,7 @@ def test_a_refused_notice_is_reported(got: Received) -> None:
     assert len(got.requests) == 2
     nobody = free_port()
     assert {_sent(text.format(nobody)) for text in (WEBHOOK, NTFY, MAIL)} == {REFUSED}
-    assert _sent("nothing://x/y") == "this is not an address that Apprise can send to"
+    assert _sent("nothing://x/y") == "Apprise does not support this address"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -140,7 +140,7 @@ def test_a_redirect_forwards_no_token(got: Received, status: int) -> None:
             f"ntfy:http://{TOKEN}@127.0.0.1:{got.port}/fleet",
             f"webhook:http://127.0.0.1:{got.port}/{SECRET_PATH}?token={TOKEN}",
         ):
-            why = f"HTTP {status}: it redirects to another address, which is not followed"
+            why = f"HTTP {status}: the server redirects, and redirects are not followed"
             assert _sent(text) == why
     assert len(got.requests) == 2
     assert elsewhere.requests == []

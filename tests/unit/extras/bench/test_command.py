@@ -188,7 +188,7 @@ def test_a_context_that_does_not_fit_is_left_out_and_reported(tmp_path: Path) ->
     sweep = batches(("coding",), (1,), (2000, 100_000))
     done = run.measure(fake(tmp_path), SERVED, sweep, seed="1", say=lambda line: None)
     assert [cell.prompt_tokens for cell in done.cells] == [70, 2000]
-    assert "100000 prompt tokens are left out: the service takes 65536 with the answer" in (
+    assert "prompts of 100000 tokens are left out: the service's context is 65536 tokens" in (
         done.remarks
     )
     sent = json.loads((tmp_path / "seen/1.json").read_text())

@@ -66,7 +66,7 @@ def test_a_change_during_the_run_is_reported() -> None:
 
     assert list(remarks("a", seen("x"), seen("x", GB10))) == []
     assert list(remarks("a", seen("x"), seen("y", GB10))) == [
-        "release x ran at first and y at the end"
+        "release x ran at the start, and y at the end"
     ]
     assert list(remarks("a", seen("x"), None)) == [
         "the GPU was not observed under load: its clock is unknown"

@@ -101,7 +101,7 @@ def test_old_data_is_marked_with_its_age() -> None:
 def test_the_absence_of_findings_is_shown_with_its_time() -> None:
     well = page("spark-1", "spark-2", now=NOON)
     assert well.front == (
-        "2 services of 2 hosts: as planned, no service is slower than its card, as of just now"
+        "2 services of 2 hosts: as planned, and no service is slower than its card, as of just now"
     )
     assert well.well
     missing = page("spark-1", planned={"spark-1": ["qwen36"], "spark-2": ["qwen36"]})

@@ -358,8 +358,8 @@ def test_a_switch_after_the_start_is_not_compared_with_the_plan() -> None:
     status = {"services": {"qwen36": service(release="b2")}, "history": (end,)}
     for read, plan in (
         (NOW + 1, f"release {RELEASE}"),
-        (NOW - 1, "switched since the dashboard was started: start it again to compare with the"
-                  " plan"),
+        (NOW - 1, "switched since the dashboard was started: restart the dashboard to compare"
+                  " with the plan"),
     ):  # fmt: skip
         fleet = Fleet({"spark-1": replace(expected(), read=read)})
         fleet.take("spark-1", glance(status=status))
