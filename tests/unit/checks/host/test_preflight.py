@@ -321,8 +321,8 @@ OWN = {
 def test_no_remedy_names_a_missing_recipe(on: Distribution) -> None:
     text = " ".join(
         install(name, on)
-        .replace("(where Docker is docker.io)", "")
-        .replace("(where Docker is moby-engine)", "")
+        .replace("(if Docker is docker.io)", "")
+        .replace("(if Docker is moby-engine)", "")
         for name in ("docker", "compose", "toolkit", "driver")
     )
     assert {name for name in OWN if name in text} == {
