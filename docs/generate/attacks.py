@@ -17,5 +17,5 @@ def attacks() -> list[dict[str, Any]]:
 
 
 def part() -> str:
-    """The table."""
+    """Table of attacks and defences."""
     return table(("attack", "defence"), ((row["attack"], row["defence"]) for row in attacks()))

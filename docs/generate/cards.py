@@ -1,8 +1,8 @@
-"""Table of the cards that the catalog quotes: name, description, date and address."""
+"""Cards that the catalog quotes, each with name, subject, date and address."""
 
 _HUB = "https://huggingface.co/AEON-7"
 _GITHUB = "https://github.com/AEON-7"
-#: Name in sources, description, date, address.
+#: Name in sources, subject, date, address.
 CARDS = (
     (
         "card of vllm-ultimate-dgx-spark",
@@ -19,7 +19,7 @@ CARDS = (
     (
         "card of vllm-dflash",
         "the image `vllm-dflash`, for Qwen3.5-27B",
-        "2026-04-18 (an estimate: the card gives no day)",
+        "2026-04-18 (estimated: the card has no date)",
         f"{_GITHUB}/vllm-dflash",
     ),
     (

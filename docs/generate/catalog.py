@@ -1,4 +1,4 @@
-"""docs/catalog.md: contents of the catalog, and the format of entries."""
+"""Page docs/catalog.md: contents of the catalog, and format of its entries."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,52 +10,52 @@ from sparkwright.catalog.gpus import FAMILIES, architectures, family, spark_only
 from sparkwright.catalog.reader import KINDS, documented
 
 _INTRODUCTION = """\
-The catalog has recipes that sparkwright serves without a file of yours: the cards' recipes,
+sparkwright serves the catalog's recipes without files of yours: the cards' recipes,
 recipes for several Sparks, and other publishers' recipes for newer models.
-AEON's images are for arm64, so only DGX Sparks run them; RTX 50 boxes, H100 and H200 run stock
-vLLM, by vLLM's own recipes.
+Only DGX Sparks run AEON's arm64 images; RTX 50 boxes, H100 and H200 run stock vLLM with vLLM's own
+recipes.
 
     sparkwright advise agents                     # recipes for a workload
-    sparkwright catalog show aeon-vllm-ultimate   # one whole entry
+    sparkwright catalog show aeon-vllm-ultimate   # a whole entry
 
-`catalog show` prints an entry. An image has changes and faults of each tag, versions in it,
-variables that it reads, related images, GPUs that the card names, licence and the operator's
-duties. A model has files, formats, switches of a request, licence and duties. A recipe has
-arguments, aliases with their sampling, notes, and tested hardware. A measurement has the card's
-table.
+`catalog show` prints an entry. An image's entry lists each tag's changes and faults, component
+versions, variables, related images, GPUs on the card, licence and the operator's
+duties. A model's entry lists files, formats, request switches, licence and duties. A recipe's entry
+lists arguments, aliases with their sampling, notes, and tested hardware. A measurement contains the
+card's table.
 
-[Checks](checks.md) lists known faults, [Deviations](../catalog/DEVIATIONS.md) differences between
-recipe and card, and [not-ours.yaml](not-ours.yaml) models and uses that the catalog lacks."""
+[Checks](checks.md) lists known faults. [Deviations](../catalog/DEVIATIONS.md) lists differences
+between recipe and card. [not-ours.yaml](not-ours.yaml) lists missing models and uses."""
 
 _CARDS = """\
 Facts and figures come from the publishers' cards of the given day. Pages, messages and `source` in
-the catalog cite them by these names, with the section. If two cards contradict each other for one
-tag, the newer dated statement holds, and a comment in the catalog's file names both. "vLLM as
+the catalog cite cards by these names, with the section. If two cards contradict each other for one
+tag, the newer dated statement holds, and a comment in the catalog's file cites both. "vLLM as
 observed" means input and output of real vLLM servers. "sparkwright" marks this project's own
-values, and "sparkwright, after …" its own words for others' observations."""
+values, "sparkwright, after …" its summary of others' observations."""
 
 _RECIPES = """\
-Speeds are tokens a second of a single stream for code, with the range over other prompts in
-brackets, as the cards give them for a DGX Spark. **No recipe of this catalog ran on real hardware
-with sparkwright yet**, unless its row says so."""
+Speeds are tokens a second of a single stream for code, with the range over all prompts in
+brackets, from the cards' tables for a DGX Spark. **No recipe of this catalog has run on real
+hardware with sparkwright yet**, unless its row names the run."""
 
 _ALIASES = """\
-An alias is another name of the same model with its own sampling: `sparkwright catalog show
-RECIPE` has its temperature, top P, top K, presence penalty, thinking, and source, and
-`sparkwright endpoints` writes it into the configuration of clients. `thinking` of an alias is
+An alias is another name of the same model with its own sampling. `sparkwright catalog show
+RECIPE` prints its temperature, top P, top K, presence penalty, thinking, and source;
+`sparkwright endpoints` writes the alias into clients' configuration. An alias's `thinking` is
 `enable_thinking` of a request."""
 
 _YAML = """\
-One YAML file is one entry. `kind` is its type, and `name` is its name for other entries; the
-file's own name and folder are free. A new image tag, model or recipe needs no code. A site's own
+Each YAML file is an entry. `kind` is its type, and other entries refer to its `name`; the
+file's name and folder are free. A new image tag, model or recipe needs no code. A site's own
 `catalog/` needs no setting; `catalog_directories` names other directories:
 
     # group_data/all.py
     catalog_directories = ["my-catalog"]
 
 Later directories override the shipped catalog by kind and name. With `extends: true` an entry
-changes only the keys that it has: mappings are merged key by key, and other values are replaced.
-`extends: NAME` merges over another entry, under a new name.
+changes only its own keys: mappings are merged key by key, other values are replaced.
+`extends: NAME` makes a new entry from another entry and these changes.
 
     # my-catalog/fewer-sequences.yaml
     kind: recipe
@@ -63,16 +63,16 @@ changes only the keys that it has: mappings are merged key by key, and other val
     extends: true
     arguments: {max_num_seqs: 16}
 
-A first entry, with every key explained in a comment, comes from another recipe or from a
-repository's own files:
+These commands write an entry, with a comment on every key, from another recipe or a repository's
+files:
 
     sparkwright catalog new recipe my-recipe --from gemma4-26b-a4b-dflash-agentic
     sparkwright catalog new recipe my-recipe --model organisation/name
     sparkwright check --recipe my-recipe
 
 The first line of the file names a JSON Schema, so editors complete keys and underline
-mistakes. Unknown keys, missing keys and names of missing entries are errors with file and key. In
-your own catalog `source`, `system` and `date` are optional.
+mistakes. Errors name file and key of unknown keys, missing keys and references to missing entries.
+In your own catalog `source`, `system` and `date` are optional.
 [minimal.yaml](examples/minimal.yaml) has the required keys of a recipe;
 [complete.yaml](examples/complete.yaml) has every key.
 
@@ -80,7 +80,7 @@ your own catalog `source`, `system` and `date` are optional.
 
 
 def page(catalog: Catalog) -> str:
-    """The whole page."""
+    """Text of the page."""
     recipes = sorted(catalog.recipes.values(), key=in_order)
     cards = ((name, of, day, f"<{at}>") for name, of, day, at in CARDS)
     tags = (_tag(image, tag) for image in catalog.images.values() for tag in image.tags)
@@ -97,7 +97,7 @@ def page(catalog: Catalog) -> str:
 
 
 def machines(recipe: Recipe, catalog: Catalog) -> str:
-    """The GPUs of the recipe, and its image's architectures for them."""
+    """GPUs of a recipe, and its image's architectures if they do not fit all of these GPUs."""
     families = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
     images = architectures(recipe, catalog)
     if any(FAMILIES[cap].architecture not in images for cap in recipe.needs.compute_caps):

@@ -1,4 +1,4 @@
-"""docs/checks.md: every rule, diagnosis and cause of a slow service, in a line each."""
+"""Page docs/checks.md: a line for every rule, diagnosis and cause of a slow service."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,21 +13,21 @@ from sparkwright.findings.check import Check, shown
 
 _SOURCES = "sparkwright/checks, sparkwright/engines, or `issues` and `causes` of the catalog"
 _INTRODUCTION = """\
-Every finding has an id. This page has the ids with the beginning of their reasons. Two
-commands print the whole text, remedy and source of an id, without a host:
+Every finding has an id. This page lists all ids with the beginning of their reasons. Two
+commands print an id's whole text, remedy and source, without a host:
 
     sparkwright check --explain gb10-memory-share
     sparkwright doctor --explain nvml-mismatch"""
 
 _RULES = """\
 `sparkwright check`, `plan` and `deploy` check the plan by these rules before they
-connect to a host. Preflight checks again, with the host's hardware. A rule is silenced on one
-service with a reason, which every run repeats: `"silenced": {"gb10-memory-share": "why it does
+connect to a host. Preflight repeats the checks with the host's hardware. To silence a rule on one
+service, give a reason, which every run repeats: `"silenced": {"gb10-memory-share": "why it does
 not hold here"}`. "(w)" marks a warning."""
 
 _ISSUES = """\
-`issues` of the catalog list known faults of image tags and models. The [known issues of the
-cards](known-issues.yaml) lists each issue of a card, with its source and check."""
+The catalog's `issues` list known faults of image tags and models.
+[known-issues.yaml](known-issues.yaml) lists each issue of a card, with its source and check."""
 
 _DOCTOR = """\
 `sparkwright doctor` finds these faults on hosts and in logs. The watch on the hosts and the alert
@@ -44,7 +44,7 @@ its card."""
 
 
 def page(catalog: Catalog) -> str:
-    """The whole page."""
+    """Text of the page."""
     rules = [rule for rule in RULES.texts.values() if rule.id != "known-issue"]
     issues = all_issues(catalog).values()
     causes = [cause for group in catalog.causes.values() for cause in group.causes]
@@ -69,7 +69,7 @@ def _reasons(checks: Iterable[Check]) -> Iterator[tuple[str, str, str]]:
 
 
 def _list(rows: Iterable[tuple[str, str, str]]) -> str:
-    """Id, mark of a warning, and the text up to its first colon or semicolon."""
+    """Make a list of ids, each with a warning's mark and its text up to a colon or semicolon."""
     return "\n".join(
         f"- `{id_}`{' (w)' if severity == 'warning' else ''}: "
         + " ".join(re.split(r"[:;] ", text)[0].split())

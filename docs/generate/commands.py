@@ -1,4 +1,4 @@
-"""docs/commands.md: every command, from click."""
+"""Page docs/commands.md: every command, as click describes it."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ from sparkwright.cli.lib.hosts import OPTIONS
 
 _INTRODUCTION = """\
 Run `sparkwright` in the site's folder, beside `group_data/`. NAME is a host, a group, a service or
-HOST/SERVICE ([Naming hosts and services](fleet.md#naming-hosts-and-services)). This page has the
+HOST/SERVICE ([Naming hosts and services](fleet.md#naming-hosts-and-services)). This page shows the
 beginning of each command's help; `--help` prints the rest.
 
 Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zsh_source` and
@@ -23,41 +23,41 @@ Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zs
 
 | code | meaning |
 | --- | --- |
-| 0 | The command did its work, and has no findings. |
-| 1 | The command has findings, or a host is not as planned or did not answer. |
-| 2 | The input can't be used, or the plan would not be deployed. Nothing was touched. |
+| 0 | The command succeeded without findings. |
+| 1 | The command reports findings, or a host is not as planned or did not answer. |
+| 2 | The input is not valid, or the plan can't be deployed. Nothing was changed. |
 | 130 | Ctrl-C stopped the command. |
 | 141 | A reader such as `head` closed standard output early. |
 
-The same mistake has the same code in every command. Code 2: an unknown argument or option, or a
-password on the command line; a missing inventory, or several without a choice; a mistake in an
+The same mistake has the same code in every command. Code 2 means an unknown argument or option, or
+a password on the command line; a missing inventory, or several without a choice; a mistake in an
 inventory, `group_data/`, a catalog or a lock; `--limit` or `--service` that matches nothing; a
 known mistake in the plan (`check`, `plan` and `deploy`). `lock`, `render`, `bundle`, `endpoints`
 and `monitoring` do not check the plan.
 
 A deploy ends with 0 when every host is as planned, with 1 when a host was refused, failed or
-rolled back. pyinfra also ends with 0 when its question is answered with anything but Enter.
+rolled back. pyinfra also ends with 0 if you answer its question with anything but Enter.
 
 ## Options of many commands
 
-Every command takes `--json`. Commands with `[NAME]` take `--data` and `--limit`, commands for
-services `--service`. A command's line names the other options.
+Every command takes `--json`. Commands with `[NAME]` take `--data` and `--limit`; commands for
+services also take `--service`. A command's line names its other options.
 
 """
 
 _CONNECTION = """\
 ### Connection
 
-Commands with `[CONNECTION]` connect to hosts and take pyinfra's options of connection and sudo.
-`--verbose` and `--quiet` belong to sparkwright. `--ssh-password` and `--ssh-key-password` are
-refused, since every user of this machine can read a command line."""
+Commands with `[CONNECTION]` connect to hosts and take pyinfra's options for connection and sudo.
+`--verbose` and `--quiet` are sparkwright's. sparkwright refuses `--ssh-password` and
+`--ssh-key-password`, since every user of this machine can read a command line."""
 
 _OF_THE_CONNECTION = {tuple(names) for names, _, _ in OPTIONS}
 #: Option with its value, and its meaning.
 Row = tuple[str, str]
-#: An option of this many commands is listed as a shared option.
+#: Number of commands from which on an option is listed as shared.
 _MANY = 3
-#: Options that only the introduction lists.
+#: Options that the usage lines leave out.
 _EVERYWHERE = ("--data", "--limit", "--service", "--json")
 #: Causes of exit code 1, by command, besides a host that does not answer.
 _ENDS_WITH_1 = {
@@ -65,9 +65,9 @@ _ENDS_WITH_1 = {
     "bundle": "the directory is not complete; run it again to continue",
     "diff": "a file differs",
     "doctor": "a host has a finding",
-    "import": "a recipe could not be imported, or lost something that it needs",
-    "lock": "with --check: the lock is missing or incomplete",
-    "maintenance": "with off: a service of the host does not answer",
+    "import": "a recipe could not be imported, or lost a part that it needs",
+    "lock": "with --check, the lock is missing or incomplete",
+    "maintenance": "with off, a service of the host does not answer",
     "models list": "a model or image has a fault",
     "models prune": "a model or image has a fault",
     "report": "a service is not as planned, or slower than its card",
@@ -79,13 +79,13 @@ _ENDS_WITH_1 = {
     "status": "a planned service does not run, is not healthy or not as planned, or the watch "
     "reports an error",
     "stop": "a service does not stop",
-    "up": "a box is not fit, a deploy failed, or a service gave no answer",
+    "up": "a box is not suitable, a deploy failed, or a service gave no answer",
     "verify": "a file is wrong",
 }
 
 
 def page() -> str:
-    """The whole page."""
+    """Text of the page."""
     every = list(commands())
     uses = Counter(_row(option) for _, command, _ in every for option in _own(command))
     shared = {row for row, count in uses.items() if count >= _MANY}
@@ -99,7 +99,7 @@ def page() -> str:
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """Every command that is not a group, with its words after ``sparkwright``."""
+    """Every command that is not a group: its path after ``sparkwright``, itself and its context."""
     yield from _below(main, click.Context(main, info_name="sparkwright"))
 
 
@@ -108,7 +108,7 @@ def _below(
 ) -> Iterator[tuple[str, click.Command, click.Context]]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        assert command is not None, "list_commands names only what there is"
+        assert command is not None, "list_commands names only existing commands"
         own = click.Context(command, info_name=name, parent=context)
         if isinstance(command, click.Group):
             yield from _below(command, own)

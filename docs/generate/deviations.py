@@ -1,6 +1,4 @@
-"""catalog/DEVIATIONS.md: differences between rendered services and their cards' commands, with
-reasons.
-"""
+"""Page catalog/DEVIATIONS.md: differences between rendered services and their cards' commands."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,20 +11,20 @@ from sparkwright.catalog import Catalog
 from sparkwright.catalog.entries import TagChange
 
 _INTRODUCTION = """\
-Everything else in a rendered service equals its card's command, setting for setting. A test
-compares the two, and fails on a difference that is not in these tables and on a line of them that
-no recipe has (tests/unit/catalog/test_card_commands.py)."""
+All other settings of a rendered service equal its card's command. A test compares both, and fails
+on a difference that these tables lack, and on a row that applies to no recipe
+(tests/unit/catalog/test_card_commands.py)."""
 
 _TAGS = """\
-A card's command is of one tag. What a recipe says otherwise on another one, the image's newest
-included, stands in its `by_tag` with the reason."""
+A card's command is for one tag. A recipe's `by_tag` holds the changes for other tags, including
+the image's newest tag, with reasons."""
 
 
 def page(catalog: Catalog, deviations: Path) -> str:
-    """The whole page."""
+    """Text of the page."""
     declared: list[dict[str, Any]] = yaml.safe_load(deviations.read_text(encoding="utf-8"))
     parts = [
-        "# Where we write something else than the cards, and why",
+        "# Differences between recipes and cards",
         GENERATED.format(source="docs/deviations.yaml or the catalog"),
         _INTRODUCTION,
         table(
@@ -41,7 +39,7 @@ def page(catalog: Catalog, deviations: Path) -> str:
 
 
 def concerned(row: Mapping[str, Any], recipes: Collection[str]) -> list[str]:
-    """The recipes that a deviation concerns, if their cards have a command."""
+    """Recipes that a deviation applies to; ``recipes`` are all whose cards have a command."""
     named = row.get("recipes", recipes)
     return [name for name in named if name not in row.get("except", ())]
 

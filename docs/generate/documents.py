@@ -1,6 +1,6 @@
 """Types of the documents that commands print with --json.
 
-docs/json.md is made from these types, and a test compares the commands' output with them.
+docs/json.md is generated from these types, and a test compares the commands' output with the types.
 """
 
 from importlib import import_module
@@ -62,7 +62,7 @@ class Budget(TypedDict):
 
 
 class PlannedFile(TypedDict):
-    """A file that the container reads, and whether the engine may run it."""
+    """A file that the container reads; ``code`` marks a file that the engine may run."""
 
     at: str
     source: str
@@ -222,7 +222,7 @@ class PlannedRelease(TypedDict):
 
 
 class HostSummary(TypedDict):
-    """Running services of a host, and its plan. ``history --json`` has its switches.
+    """Running services of a host, and its plan. ``history --json`` lists its switches.
 
     Attributes:
         now: the host's clock, seconds since the epoch.
@@ -230,8 +230,8 @@ class HostSummary(TypedDict):
         watch: null without a watch.
         maintenance: null unless a user has taken the host out of every pool.
         sleeping: exclusive services that sleep -> the running service of their group.
-        plan_known: false if the plan is broken: differences from it are unknown.
-        refused: ids of preflight's errors; a deploy would skip a differing host with these errors.
+        plan_known: false if the plan is not valid; differences from the plan are then unknown.
+        refused: ids of preflight's errors, which make a deploy skip a host with differences.
     """
 
     now: float
@@ -246,8 +246,7 @@ class HostSummary(TypedDict):
     refused: list[str]
 
 
-#: Words of a command of the core -> the type of the document that it prints. Commands that are not
-#: here run pyinfra, and print pyinfra's own document.
+#: Core command -> type of its document. Commands in ``PYINFRAS`` print pyinfra's own document.
 DOCUMENTS: dict[str, Any] = {
     "activate": Activation,
     "advise": list[Advised],
@@ -284,7 +283,7 @@ PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")
 
 
 def documents() -> dict[str, Any]:
-    """Types of the documents of every command: the types above, and ``DOCUMENT`` of its module."""
+    """Command -> type of its document: ``DOCUMENTS``, and ``DOCUMENT`` of a command's module."""
     modules = {
         name: import_module(command.module.partition(":")[0])
         for name, command in all_commands().items()

@@ -1,4 +1,4 @@
-"""The table of engines in docs/own-models.md, from the interface of engines."""
+"""Table of engines in docs/own-models.md, from the engines' interface."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from sparkwright.findings.check import load
 
 
 def part(shipped: Catalog) -> str:
-    """The table."""
+    """Table with a column for each engine."""
     programs = [engine(name) for name in ENGINES]
 
     def mark(value: object) -> str:
@@ -28,16 +28,16 @@ def part(shipped: Catalog) -> str:
         "versions with checked arguments": lambda program: ", ".join(
             program.parser.tables.versions()
         ),
-        "variables known": lambda program: mark(program.parser.variables),
+        "checked variables": lambda program: mark(program.parser.variables),
         "several hosts (ranks)": lambda program: mark(program.parallel),
-        "share of the memory": lambda program: program.limit_names.get("share", "-"),
+        "argument for the memory share": lambda program: program.limit_names.get("share", "-"),
         "recipe from a model's own files": lambda program: mark(program.template_marks()),
-        "drafting": lambda program: program.limit_names.get("speculative", "-"),
+        "argument for drafting": lambda program: program.limit_names.get("speculative", "-"),
         "kinds of models": lambda program: ", ".join(program.probes.kinds),
-        "routes of clients": lambda program: str(len(program.routes.clients)),
+        "client routes": lambda program: str(len(program.routes.clients)),
         "metrics": lambda program: str(len(program.metrics) + len(program.graphs)),
         "boot caches": lambda program: mark(program.caches),
-        "causes in its log": lambda program: str(_causes(program)),
+        "causes found in its log": lambda program: str(_causes(program)),
         "proven": lambda program: f"unproven: {program.unproven}" if program.unproven else "yes",
     }
     body = [[name, *(row(program) for program in programs)] for name, row in rows.items()]

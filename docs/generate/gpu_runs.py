@@ -1,4 +1,4 @@
-"""The table of runs on a real GPU in docs/lab.md, from the result files of lab/gpu."""
+"""Table of runs on a real GPU in docs/lab.md, from the result files of lab/gpu."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ from docs.generate.markdown import table
 
 RESULTS = Path(__file__).parents[2] / "lab/gpu/results"
 
-#: Releases that a host must not accept.
+#: Releases that a host must not accept, with their descriptions.
 _BAD_RELEASES = {
     "share": "a release with 0.995 of the memory",
     "noise": "a release with weights of noise",
@@ -23,9 +23,9 @@ _BAD_RELEASES = {
 _SHARES = {"memory": 0.85, "fp8": 0.5, "moe": 0.85, "drafter": 0.85}
 _TOTAL_GIB = 139.8
 
-#: Steps that break a host, and their effects.
+#: Steps that break a host, and descriptions of the fault.
 _FAULTS = {
-    "container": "the container is killed 12 s after it first served, and lost its caches",
+    "container": "the container is killed 12 s after it first served, and loses its caches",
     "docker": "Docker is restarted",
     "power": "the host's power is cut under load",
     "disk": "4 MB are left for compiled code: three starts fail; after space is freed",
@@ -33,7 +33,7 @@ _FAULTS = {
 
 
 def part() -> str:
-    """The machine of all runs, their days, and the table."""
+    """Text with the machine of all runs, their days, and a table of results."""
     runs = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.iterdir()}
     rows = [*_rows(runs)]
     (machine,) = {_where(runs[step]) for step, _ in rows}  # a second GPU needs a column
@@ -143,7 +143,7 @@ def _releases(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
 
 def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[str, str]]:
     text = (
-        f"a roll-out over two hosts behind an address under 16 clients: "
+        f"a roll-out over two hosts behind an address, with 16 clients: "
         f"{replicas['served']:,} answers, {replicas['failed']} failed; the next run: "
         f"{replicas['again']['changes']} changes"
     )
@@ -156,9 +156,9 @@ def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[
     health = "seconds to health"
     text = (
         f"a model over two hosts by NCCL: deployed in "
-        f"{ranks['deploy']['seconds']} s; {rates}; answers again {ranks['follower'][health]} s "
-        f"after the follower's death, without its caches, {ranks['head'][health]} s after the "
-        "head's"
+        f"{ranks['deploy']['seconds']} s; {rates}; the model answers {ranks['follower'][health]} s "
+        f"after the follower's death (without its caches), {ranks['head'][health]} s after the "
+        "head's death"
     )
     yield "ranks", text
 

@@ -1,5 +1,4 @@
-"""docs/json.md and docs/json.schema.json: documents that commands print with --json, from their
-types."""
+"""Pages docs/json.md and docs/json.schema.json, from the types of the commands' documents."""
 
 import json
 from functools import cache
@@ -14,14 +13,14 @@ from docs.generate.schema import in_words
 from sparkwright.catalog.reader import describe
 
 _INTRODUCTION = """\
-Every command that prints takes `--json`. The command then prints only one document on standard
+Every command with output takes `--json`. The command then prints only one document on standard
 output. Messages go to standard error, and the exit code is the same as without `--json`.
 A key keeps its name and meaning. Later versions may add keys, so ignore unknown keys. Times
 without a unit in their name are seconds; times of a host are seconds since the epoch by the host's
 own clock. Text from hosts is escaped, so that it can't control a terminal.
 
-`{pyinfra}` run pyinfra, and print pyinfra's own document: `plan`, and `results` when
-something was done.
+`{pyinfra}` run pyinfra, and print pyinfra's own document: `plan`, and `results` if
+operations ran.
 
 [json.schema.json](json.schema.json) has the JSON Schema of each document, with the meaning of
 every key: the document of `sparkwright status` is `#/properties/status`, and the types of this
@@ -30,7 +29,7 @@ table are in `#/$defs`. A test validates the output of every command against the
 
 @cache
 def _schemas() -> dict[str, Any]:
-    """JSON Schemas by command, and the schemas that they refer to as ``$defs``."""
+    """JSON Schema of each command's document, and shared types as ``$defs``."""
     types = documents()
     kinds = [(name, "serialization", TypeAdapter(type_)) for name, type_ in types.items()]
     schemas, shared = TypeAdapter.json_schemas(kinds)  # type: ignore[arg-type]
@@ -44,7 +43,7 @@ def schema(command: str) -> Any:
 
 
 def schema_file() -> str:
-    """The text of docs/json.schema.json."""
+    """Text of docs/json.schema.json."""
     whole = json.loads(json.dumps(_schemas()))
     for part in whole["$defs"].values():
         describe(part)
@@ -54,7 +53,7 @@ def schema_file() -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Text of docs/json.md."""
     whole = _schemas()
     rows = []
     for name, _, _ in commands():

@@ -1,4 +1,4 @@
-"""The lists of operations and facts in docs/writing-a-role.md, from the sources of both."""
+"""Lists of operations and facts in docs/writing-a-role.md, from their source code."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ class Entry:
     """An operation or a fact.
 
     Attributes:
-        arguments: their names.
+        arguments: names of an operation's arguments.
         example: Python with its imports, empty without an example.
     """
 
@@ -71,12 +71,12 @@ def _example(name: str, code: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Text of a docstring as Markdown."""
+    """Convert a docstring's text to Markdown."""
     return text.replace("``", "`")
 
 
 def part() -> str:
-    """Lists of operations and facts; the docstrings have types, meanings and examples."""
+    """Lists of operations and facts, with the first sentence of an operation's docstring."""
     operation = (
         f"- `{entry.name}({', '.join(entry.arguments)})`: {_sentence(entry)}"
         for entry in operations()

@@ -21,7 +21,7 @@ from docs.generate.markdown import inserted
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.places import CATALOG
 
-#: Path below the root -> its text.
+#: Path of a page below the root -> function that makes its text.
 PAGES: dict[str, Callable[[Catalog, Path], str]] = {
     "catalog/DEVIATIONS.md": lambda shipped, root: deviations.page(
         shipped, root / "docs/deviations.yaml"
@@ -44,7 +44,7 @@ PARTS: dict[str, tuple[str, Callable[[Catalog], str]]] = {
 
 
 def pages(root: Path) -> dict[str, str]:
-    """Path below the root -> text; recorded outputs are in their places on every page."""
+    """Path of a page below the root -> its text, with the recorded outputs of commands."""
     shipped = load_catalog([CATALOG])
     made = {name: page(shipped, root) for name, page in PAGES.items()}
     for name, (part, text) in PARTS.items():

@@ -1,4 +1,4 @@
-"""The tables of real hosts in docs/troubleshooting.md, from docs/real-hosts.yaml."""
+"""Tables of real hosts in docs/troubleshooting.md, from docs/real-hosts.yaml."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ def groups() -> dict[str, list[dict[str, Any]]]:
 
 
 def part() -> str:
-    """A heading and a table for each subject."""
+    """Text with a heading and a table for each subject."""
     head = ("host", "sparkwright")
     return "\n\n".join(
         f"### {title}\n\n{table(head, ((row['host'], row['result']) for row in rows))}"

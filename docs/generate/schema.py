@@ -1,4 +1,4 @@
-"""Keys of a pydantic model as a table: type, default, and each key's text in the docstring."""
+"""Tables of a pydantic model's keys, with type, default, and text from the docstring."""
 
 import json
 import re
@@ -16,10 +16,12 @@ _SCALARS = ("boolean", "integer", "number", "string")
 
 
 def sections(model: type[BaseModel], value: Callable[[Any], str]) -> dict[str, str]:
-    """A model and every model that its keys lead to, by name: heading, summary and table.
+    """Name -> section of a page, for a model and every model that its keys refer to.
+
+    A section has a heading, a summary and a table of keys.
 
     Args:
-        value: function that writes a default.
+        value: function that formats a default.
     """
     schema = model.model_json_schema(by_alias=False)
     types: dict[str, Any] = {model.__name__: schema, **schema.pop("$defs", {})}
@@ -28,7 +30,7 @@ def sections(model: type[BaseModel], value: Callable[[Any], str]) -> dict[str, s
 
 
 def _reached(schema: Any, types: Mapping[str, Any]) -> list[str]:
-    """Names of the models that a schema leads to, each after the model that names it first."""
+    """Names of the models that a schema refers to, each after the first model with a reference."""
     names: list[str] = []
     for name in re.findall(r'"#/\$defs/(\w+)"', json.dumps(schema)):
         names += [name, *_reached(types[name], types)]
@@ -48,10 +50,10 @@ def _section(name: str, schema: Any, value: Callable[[Any], str]) -> str:
 
 
 def in_words(schema: Any, reference: Callable[[str], str]) -> str:
-    """A key's type.
+    """Describe a key's type.
 
     Args:
-        reference: function that writes the name of another type.
+        reference: function that formats the name of another type.
     """
     if "$ref" in schema:
         return reference(schema["$ref"].rpartition("/")[2])

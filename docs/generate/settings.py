@@ -1,4 +1,4 @@
-"""docs/settings.md: every setting, from the models in ``sparkwright/config/settings.py``."""
+"""Page docs/settings.md: every setting, from the models in ``sparkwright/config/settings.py``."""
 
 from typing import Any
 
@@ -25,12 +25,12 @@ Numbers are finite, whole numbers have at most 64 bits, and lists and mappings a
 
 
 def page() -> str:
-    """The whole page."""
+    """Text of the page."""
     tables = sections(HostSettings, _python).values()
     source = GENERATED.format(source="sparkwright/config/settings.py")
     return "\n\n".join(["# Settings", source, _INTRODUCTION, *tables]) + "\n"
 
 
 def _python(value: Any) -> str:
-    """A default; empty for None and empty values, and for defaults with a separate table."""
+    """Format a default; empty for None, for empty values and for defaults with their own table."""
     return f"`{value!r}`" if value not in (None, [], {}) and not isinstance(value, dict) else ""

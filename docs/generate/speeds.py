@@ -4,17 +4,17 @@ from sparkwright.catalog import Catalog, Recipe
 from sparkwright.catalog.measurements import Measurement, Row, Value
 
 _STATUS = ("recommended", "works", "expected")
-#: Compute capability of the GB10: every published table was measured on a GB10.
+#: Compute capability of the GB10, on which every published table was measured.
 _MEASURED_ON = "12.1"
 
 
 def in_order(recipe: Recipe) -> tuple[int, str, str]:
-    """Sort key: number of the recipe's system, then names."""
+    """Sort key: number of the recipe's system, then system and name."""
     return int(recipe.system.partition(".")[0]), recipe.system, recipe.name
 
 
 def published(recipe: Recipe, catalog: Catalog) -> tuple[str, str]:
-    """A recipe's published speed, and the table of its card; empty without one."""
+    """Published speed of a recipe, and source of its table; both empty if no table is published."""
     recipes = [item for item in catalog.recipes.values() if item.status in _STATUS]
     recipes.sort(key=lambda item: (_STATUS.index(item.status), item.name))
     if _MEASURED_ON not in recipe.needs.compute_caps or recipe.status not in _STATUS:
@@ -35,15 +35,15 @@ def published(recipe: Recipe, catalog: Catalog) -> tuple[str, str]:
 def _of_system(
     recipe: Recipe, recipes: list[Recipe], catalog: Catalog
 ) -> tuple[Measurement, list[Row]] | None:
-    """The recipe's own table; if its body has none, the table of the system's other body."""
+    """Best table of the recipe; if it has no table, of another recipe of its system."""
     others = [item for item in recipes if item.system == recipe.system]
     return next((best for other in (recipe, *others) if (best := _best(other, catalog))), None)
 
 
 def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | None:
-    """The newest table of single streams with code among the prompts.
+    """Newest table of single streams with code among the prompts, and its rows.
 
-    Tables that the card calls historical, or without code, count only if there is no other table.
+    Historical tables and tables without code count only if there is no other table.
     """
     result = []
     for measurement in catalog.measurements.values():
@@ -67,13 +67,13 @@ def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | N
     if not result:
         return None
     _, best, rows = max(result)
-    # Tables of the same run: one of code, one of prose.
+    # A card can split a run into several tables, such as code and prose.
     same = [others for _, other, others in result if other != best and alike(other, best)]
     return best, [*rows, *(row for others in same for row in others)]
 
 
 def alike(first: Measurement, second: Measurement) -> bool:
-    """Return whether two tables are of the same run: tag, day, settings and status."""
+    """Return whether two tables are of one run, by tag, day, settings and status."""
     keys = ("tag", "date", "conditions", "status")
     return all(getattr(first, key) == getattr(second, key) for key in keys)
 
@@ -87,7 +87,7 @@ def speed_of(row: Row) -> Value | None:
 
 
 def figures(measurement: Measurement, rows: list[Row]) -> str:
-    """The figure for code, and the range over all kinds of prompts."""
+    """Format the figure for code, and the range over all kinds of prompts."""
     every = [end for row in rows for end in _ends(speed_of(row))]
     code = [end for row in rows if row.category == "coding" for end in _ends(speed_of(row))]
     text = f"{max(code or every):.0f}"

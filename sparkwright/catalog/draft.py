@@ -29,7 +29,7 @@ def draft(
     summary, docs = documented(inspect.getdoc(model) or "")
     lines = [
         f"# yaml-language-server: $schema=../{SCHEMAS}/{kind}.json",
-        f"# {summary} Every key: docs/catalog.md.",
+        f"# {summary} Every key: sparkwright catalog schema {kind}.",
         f"kind: {kind}",
         f"name: {name}",
     ]

@@ -49,8 +49,9 @@ def group_problems(
     strays = sorted(set(with_data) - groups)
     texts = [*_texts(inventory.parent)] if strays else []
     for name in strays:
-        named = any(name in text for text in texts)
-        among = sorted(groups.difference(with_data) if named else groups)
+        # A family may have no hosts while a group with a similar name and file has hosts.
+        separate = name in _FAMILIES or any(name in text for text in texts)
+        among = sorted(groups.difference(with_data) if separate else groups)
         near = user_error.suggest(name, among, _ALIKE if name in _FAMILIES else 0.6)
         if near.startswith("did you mean"):
             facts = {"group": name, "near": near}

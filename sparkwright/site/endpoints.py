@@ -127,7 +127,7 @@ class Endpoint:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def max_output(self) -> int | None:
-        """Longest answer in tokens."""
+        """Longest answer in tokens; an engine refuses a prompt without room for it."""
         # Engines refuse a request whose prompt and max_tokens are longer than the context, so a
         # client that always requests the maximum must leave room. An eighth of the context is the
         # share in the 35B card's repository for OpenClaw (32768 of 262144,

@@ -101,10 +101,10 @@ def test_every_recipe_is_compared_or_sized_by_this_project() -> None:
     spread = {name for name, item in recipes.items() if item.ranks}
     unproven = {name for name, item in recipes.items() if item.status == "unproven"}
     assert set(recipes) - set(ENTRIES) == SIZED_HERE | unproven
-    # Recipes of other publishers, which nobody has run with this tool.
+    # Recipes of other publishers, which nobody has run with sparkwright.
     assert spread <= unproven
     publishers = ("MiaAI-Lab/", "sgl-project/sglang", "spark-arena/", "vllm-project/recipes@")
-    gguf = {name for name in unproven if recipes[name].image == "llamacpp"}
+    gguf = {name for name in unproven if catalog().models[recipes[name].body.model].file}
     assert all(recipes[name].source.startswith(publishers) for name in unproven - gguf)
     assert {recipe.ranks.world for recipe in recipes.values() if recipe.ranks} == {2, 3, 4}
     for name in SIZED_HERE:

@@ -161,7 +161,7 @@ def test_an_unchanged_recipe_breaks_no_rule(recipe: str) -> None:
 def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_alternatives() -> None:
     result = _broken(AEON_RTX, {})["image-architecture"]
     assert result.severity is Severity.ERROR
-    assert "aeon-vllm-ultimate:2026-08-17-v0.27.1-slim is for arm64 alone" in result.observed
+    assert "aeon-vllm-ultimate:2026-08-17-v0.27.1-slim is only for arm64" in result.observed
     assert QWEN_RTX in result.remedy
     assert "rtx-pro-6000" not in result.remedy  # this recipe needs a larger card
     assert "heretic" not in result.remedy

@@ -170,7 +170,7 @@ def test_a_template_that_vllms_image_has_is_kept(
     assert recipe(result)["arguments"].get("chat_template") == kept
     named = findings_of(result, "left-out").get("arguments.chat_template")
     assert bool(named) == (kept is None)
-    assert not named or "nobody knows the image to have this file" in named.reason
+    assert not named or "the image is not known to have this file" in named.reason
 
 
 def test_an_option_and_its_value_in_one_item_become_two_words() -> None:
