@@ -1,4 +1,4 @@
-"""The budget of code: lines by package and lengths of functions, held against .ci/budget.toml.
+"""The budget of code: lines by package and lengths of functions, compared with .ci/budget.toml.
 
     python .ci/budget.py            # exits with 1 and lists counts over their ceilings
     python .ci/budget.py --tighten  # makes the present counts the ceilings
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Trees that are counted by their folders, and trees that are counted whole.
+#: Trees whose folders are counted separately, and trees that are counted as a whole.
 BY_FOLDER = ("sparkwright", "tests")
 WHOLE = ("roles", "lab", "benchmarks", "docs")
 #: Trees in which files of other languages count, and suffixes of data, which does not.

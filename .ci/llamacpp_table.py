@@ -13,11 +13,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-#: What stands for a value -> its kind. The parser takes whole numbers by stoi, others by stof.
+#: Placeholders of whole numbers, which the parser reads by stoi; stof reads other numbers.
 _WHOLE = re.compile(r"N|INDEX|SECONDS|PORT|SEED")
 _DEFAULT = re.compile(r"\bdefault: ([^,()\s]+)")
 _TEXT = re.compile(r"\bdefault: '?(\w+)'?\)")
-#: Arguments whose N has a point.
+#: Arguments whose placeholder is N although their values are not whole numbers.
 _FLOATS = re.compile(
     r"yarn_|rope_|temp|top_p|min_p|top_n?_?sigma|xtc_|typical|penalty|dry_(multiplier|base)|"
     r"adaptive_|dynatemp|mirostat_|p_split|p_min|synth|video_fps|slot_prompt"
@@ -70,7 +70,7 @@ def table(version: str, text: str) -> dict[str, Any]:
     return {"arguments": dict(sorted(arguments.items())), **rest}
 
 
-#: Names that documents use, of arguments with several.
+#: Names that documents use for arguments with several names.
 _KNOWN = (
     "n_gpu_layers", "n_gpu_layers_draft", "embeddings", "reranking", "model_draft", "n_predict",
     "temp", "device_draft", "hf_repo_draft", "cache_type_k_draft", "cache_type_v_draft",

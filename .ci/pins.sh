@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Write constraints.txt (what a user's install needs) and constraints-dev.txt (what development
-# needs over that) anew from pyproject.toml. Pins that still fit stay; UPGRADE=1 takes the newest.
+# Write constraints.txt (packages of a user's install) and constraints-dev.txt (further packages of
+# development) from pyproject.toml. Pins that still fit stay; UPGRADE=1 takes the newest versions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -30,7 +30,7 @@ Path("constraints-dev.txt").write_text(
     + "".join(name + rest for name, rest in own.items())
 )
 PYTHON
-# The libraries that hosts get, made of sparkwright/resolve/runtime_requirements.txt: their hashes.
+# Hashes of the bundles for hosts, which are built from sparkwright/resolve/runtime_requirements.txt.
 "$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check -r constraints.txt
 "$work/venv/bin/python" - <<'PYTHON'
 import hashlib, json

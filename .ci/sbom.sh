@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Write the SBOM (CycloneDX, JSON) of what a user's install and a host get: sbom.sh CYCLONEDX_PY FILE [OPTION...]
-# The same pins give the same bytes.
+# Write the SBOM (CycloneDX, JSON) of a user's install and of a host: sbom.sh CYCLONEDX_PY FILE [OPTION...]
+# Equal pins make an equal file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# The generator reads no version that a build backend computes.
+# The generator cannot read a version that a build backend computes.
 project=$(mktemp)
 trap 'rm -f "$project"' EXIT
 version=$(sed -n 's/^__version__ = //p' sparkwright/__init__.py)

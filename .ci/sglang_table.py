@@ -37,7 +37,7 @@ _COMPUTING = (
     ),
 )  # fmt: skip
 _REAL = {"sglang", "msgspec", *sys.stdlib_module_names}
-#: Accelerators that SGLang asks PyTorch for: a stub would say that they are there.
+#: Accelerators that SGLang looks for in PyTorch: with a stub, they would seem to be present.
 _ABSENT = ("npu", "xpu", "hpu", "musa", "mlu")
 #: Aliases of EAGLE that SpeculativeAlgorithm.from_string takes beside the members of the enum.
 _ALIASES = ("NEXTN",)

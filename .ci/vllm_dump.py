@@ -39,7 +39,7 @@ def any_of(*paths: str) -> Any:
 
 
 def first(reason: str, *attempts: Callable[[], Iterable[str]]) -> list[str]:
-    """The first attempt that works."""
+    """Return the result of the first attempt that succeeds."""
     reasons = []
     for attempt in attempts:
         try:
@@ -59,7 +59,7 @@ def flags(parser: Any) -> list[dict[str, Any]]:
     }
     return [
         {
-            # Of the parser: 0.33 hides forms that it still takes (--no-enable-...) from the action.
+            # Flags of the parser: the action of 0.33 lacks forms that still work (--no-enable-...).
             "flags": [
                 flag for flag, item in parser._option_string_actions.items() if item is action
             ],

@@ -19,7 +19,7 @@ from typing import Any
 from sparkwright.catalog.data import ArgumentValue
 from sparkwright.engines.tables import release
 
-#: What a parser's type means for a value; everything else is not checked.
+#: Type of a parser -> kind of a value; values of other types are not checked.
 _KINDS = {
     "int": "int",
     "float": "float",
@@ -27,7 +27,8 @@ _KINDS = {
     "human_readable_int_or_auto": "auto-size",
 }
 _REGISTRY = "vllm/model_executor/models/registry.py"
-#: What generates text, by the registry's own names; the others embed, rank or draft.
+#: The registry's dictionaries of generative models; other dictionaries have models that embed, rank
+#: or draft.
 _GENERATING = (
     "_TEXT_GENERATION_MODELS",
     "_MULTIMODAL_MODELS",

@@ -39,9 +39,9 @@ FLEET = ("status", "history", "diff", "models list", "key list", "doctor", "veri
 def main() -> int:
     """Measure, print the table, and write it on request."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--fleet", type=Path, help="an inventory whose hosts are up")
+    parser.add_argument("--fleet", type=Path, help="inventory of running, deployed hosts")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="write into docs/performance.md")
     arguments = parser.parse_args()
     rows = list(_here(arguments.rounds))
     if arguments.fleet:

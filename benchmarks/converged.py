@@ -96,7 +96,7 @@ def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Check
     # One key for all checkouts, so that no checkout must install its own.
     key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
     limit = [word for host in hosts for word in ("--limit", host)]
-    # These run in a folder without config.py, which would plan the run and speed up its
+    # Stock operations run in a folder without config.py, which would plan the run and speed up its
     # connections.
     groups = runpy.run_path(str(inventory))
     alone = write_inventory(
@@ -132,7 +132,7 @@ def _in_turns(title: str, ways: Ways, rounds: int) -> dict[str, float]:
     medians = {name: median(runs) for name, runs in costs.items()}
     own = medians["sparkwright"]
     executions = {host["host"]: host["executions"] for host in OURS.last_run()}
-    print(f"\n{title}, nothing to change, remote executions per host: {executions}")
+    print(f"\n{title}, no pending changes, remote executions per host: {executions}")
     for name, cost in medians.items():
         print(
             f"  {name:44} {cost.seconds:7.2f} s   sparkwright = {own.seconds / cost.seconds:5.2f} x"

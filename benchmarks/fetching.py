@@ -31,7 +31,7 @@ BIN = Path(sys.executable).parent
 HUB = f"http://{DEPOT.address}:{HUB_PORT}"
 SPARKS = tuple(machine for machine in MACHINES if machine.name.startswith("spark-"))
 WORK = Path(".sparkwright/benchmark")
-#: A file system in memory: the comparison is about fetching, not about this machine's disk.
+#: A file system in memory, so that the speed does not depend on this machine's disk.
 MEMORY = "/dev/shm"
 _FETCH = Path("sparkwright/host/fetch/fetch.py")
 
@@ -43,8 +43,8 @@ def main() -> int:
     parser.add_argument(
         "--line", type=float, default=10.0, help="rate of the internet uplink, MB/s"
     )
-    parser.add_argument("--megabytes", type=int, default=500, help="of each of aria2c's two files")
-    parser.add_argument("--together", action="store_true", help="not each host for itself")
+    parser.add_argument("--megabytes", type=int, default=500, help="size of each file for aria2c")
+    parser.add_argument("--together", action="store_true", help="only with peer sharing")
     parser.add_argument("--only", choices=("fleet", "aria2c"), default=None)
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
         print(f"{name:28}{median:7.1f}{median / ideal:14.2f}{median / first:10.2f}{copies:12.2f}")
     again = _deploy(SPARKS[:1])
     executions = _executions()
-    print(f"again, everything there: {again:.1f} s, remote executions: {executions}")
+    print(f"second deploy, no changes: {again:.1f} s, remote executions: {executions}")
     return {**result, "again": {"seconds": again, "executions": executions}}
 
 

@@ -23,7 +23,7 @@ _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
 def weights(files: int, megabytes: int) -> None:
-    """A further commit of the body, with this many files of this many megabytes each."""
+    """Add a commit to the body, with this many files of this many megabytes each."""
     store = Store(STATE / "depot" / "hub")
     data = store.load(BODY)
     assert data is not None
@@ -55,7 +55,7 @@ def body(files: int, megabytes: int) -> Iterator[None]:
 
 
 def image(megabytes: int) -> None:
-    """The tag with an additional layer of random bytes, for this machine's architecture."""
+    """Add a layer of random bytes to the tag, for this machine's architecture."""
     session = requests.Session()
     base = f"{_REGISTRY}/v2/{IMAGE}"
     accept = {"Accept": "application/vnd.oci.image.index.v1+json, "

@@ -3,9 +3,9 @@
     make bench            (or: python -m benchmarks.many_hosts --names 8 32 128)
     make bench BEFORE=../other-checkout
 
-Three hosts of the virtual fleet stand for all: an inventory has many names for each. The controller
-treats each name as a host with its own plan and connection; since nothing changes, the names do not
-disturb each other. The hosts share this machine's cores with the controller, so only the
+Three hosts of the virtual fleet act as many: an inventory has many names for each host. The
+controller treats each name as a host with its own plan and connection; without changes, the names
+do not disturb each other. The hosts share this machine's cores with the controller, so only the
 controller's CPU time applies to real fleets, not the elapsed time.
 """
 
@@ -56,7 +56,7 @@ def main() -> int:
         for title, by_number in costs.items()
     }
     for title, by_number in medians.items():
-        print(f"\n{title}, nothing to change")
+        print(f"\n{title}, no pending changes")
         print("\n".join(table(by_number)))
     arguments.output.write_text(
         json.dumps(
@@ -82,8 +82,8 @@ def many_names(number: int) -> Path:
 
 
 def table(costs: dict[int, Cost]) -> list[str]:
-    """A line per number of names: total cost, cost per name, and cost per additional name."""
-    lines = ["  names      CPU   for each   for each more   peak memory   by the clock"]
+    """For each number of names, a line with total cost, cost per name and per added name."""
+    lines = ["  names      CPU   per name   per added name   peak memory  elapsed time"]
     before: tuple[int, Cost] | None = None
     for number, cost in sorted(costs.items()):
         more = "-"

@@ -17,7 +17,7 @@ from lab import example_report
 
 
 def main() -> int:
-    """Write the files, then measure the command as a user runs it, the best and worst of rounds."""
+    """Write the files, then run the command as a user does; print its best and worst time."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--hosts", type=int, default=100)
     parser.add_argument("--runs", type=int, default=20)

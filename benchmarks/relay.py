@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 
 CHUNK = 64 * 1024
-#: Largest number of chunks in flight in one direction.
+#: Largest number of chunks under way in one direction.
 UNDER_WAY = 1024
 
 
@@ -64,10 +64,10 @@ async def _carry(
     one_way: float,
     not_before: float = 0,
 ) -> None:
-    """Deliver each chunk when its own time has come, and the end of what is sent likewise.
+    """Deliver each chunk, and finally the end of the stream, after the delay of one direction.
 
     Args:
-        not_before: when the sender could send at the earliest.
+        not_before: earliest time at which the sender could send.
     """
     clock = asyncio.get_running_loop().time
     under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(UNDER_WAY)

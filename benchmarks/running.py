@@ -51,7 +51,7 @@ class Checkout:
         hosts: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> Cost:
-        """The site's deploy on these hosts, or on all, without pending changes.
+        """Deploy the site to these hosts, by default to all, and return the cost without changes.
 
         A run with changes is repeated and not counted: another checkout may have changed the host.
         """
@@ -63,7 +63,7 @@ class Checkout:
             changes = [change for host in self.last_run() for change in host["changes"]]
             if not changes:
                 return cost
-        raise SystemExit(f"{self.folder}: run {TRIES} still changes something: {changes}")
+        raise SystemExit(f"{self.folder}: run {TRIES} still made changes: {changes}")
 
     def sparkwright(self, *arguments: str) -> Cost:
         """Run a sparkwright command of the checkout."""

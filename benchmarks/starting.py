@@ -3,13 +3,13 @@
     make bench-starting      (or: python -m benchmarks.starting --rounds 3)
 
 The benchmark measures, on one virtual host, on the CPU, with torch.compile: a service's first
-start, then alternately `systemctl restart` of its unit, which makes a new container with the caches
-of the first, and `docker restart` of a container that was started by hand and keeps everything. The
-figures are seconds from the command to the first 200 of /health.
+start, then alternately `systemctl restart` of its unit, which makes a new container with the first
+container's caches, and `docker restart` of a container that was started by hand and keeps all its
+files. The figures are seconds from the command to the first 200 of /health.
 
 The lab's image contains its modules' bytecode; most images of vLLM contain no bytecode. "no
-bytecode" is a second start of such an image without sparkwright's kept bytecode: a new container
-must compile it.
+bytecode" is a second start of such an image without the bytecode that sparkwright keeps: the new
+container must compile the modules.
 """
 
 import argparse
@@ -121,7 +121,7 @@ def _until_well() -> None:
         except (OSError, http.client.HTTPException):
             pass
         time.sleep(0.05)
-    raise SystemExit("it did not become healthy")
+    raise SystemExit(f"{UNIT} did not become healthy in 10 minutes")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ HOST = HOSTS[0]
 TAGS = ("2026-06-18-v0.23.0-dflashfix", "2026-07-01-v0.24.0")
 HOME = "/opt/sparkwright/services/qwen36"
 NAME = "by-hand"
-#: The services have no proxy: its view of their health would be measured instead.
+#: The services have no proxy: with a proxy, the proxy's view of their health would be measured.
 SERVICES = json.dumps(
     {
         "qwen36": {
@@ -97,7 +97,7 @@ def main() -> int:
     print(f"ratio {mine / other:.2f}, difference {mine - other:+.2f} s")
     for boot in (30, 180):
         ratio = (mine + boot) / (other + boot)
-        print(f"an engine that boots {boot} s longer: {ratio:.3f} by the same difference")
+        print(f"with {boot} s more for the engine's start: ratio {ratio:.3f}")
     Path(".sparkwright/benchmark").mkdir(parents=True, exist_ok=True)
     result = {"sparkwright": ours, "docker": hand}
     Path(".sparkwright/benchmark/switching.json").write_text(json.dumps(result) + "\n")
@@ -125,7 +125,7 @@ def _ours(tag: str) -> float:
 
 
 def _by_hand() -> float:
-    """Start the same container as on the cards, stop it, and start it again."""
+    """Start the same container as on the cards, stop the container, and start it a second time."""
     compose = yaml.safe_load(machines.inside(HOST, ["cat", f"{HOME}/current/compose.yaml"]).stdout)
     arguments = docker_run(compose["services"]["engine"])
     _inside("systemctl", "stop", "sparkwright-qwen36")
@@ -175,7 +175,7 @@ def _until_well() -> None:
                 return
         except (OSError, http.client.HTTPException):
             time.sleep(0.02)
-    raise SystemExit("it did not become healthy")
+    raise SystemExit("the service did not become healthy in 2 minutes")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 run it as root.
 
 Commands that change the fleet hold the lab until they end (`lab.holding`). `ssh`, `exec` and
-`status` do not hold it: they only inspect a fleet that others work on.
+`status` do not hold the lab, so that they can inspect a fleet that another user works on.
 """
 
 import argparse
@@ -24,11 +24,11 @@ def main() -> int:
         case "hold":
             parts = arguments.words[arguments.words[:1] == ["--"] :]
             if not parts:
-                parser.error("hold: which command?")
+                parser.error("hold needs a command")
             with holding.held(arguments.purpose, wait=arguments.wait):
                 return holding.call(parts)
     if os.geteuid() != 0:
-        parser.error("machines, mounts and bridges are root's: run it with sudo")
+        parser.error("only root can manage machines, mounts and bridges: use sudo")
     match arguments.command:
         case "packages":
             packages.install(packages.BROWSER if arguments.browser else packages.NEEDED)
@@ -71,19 +71,19 @@ def _parser() -> argparse.ArgumentParser:
 
     def holding_it(name: str, text: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text)
-        command.add_argument("--wait", action="store_true", help="while another one holds the lab")
+        command.add_argument("--wait", action="store_true", help="wait until the lab is free")
         return command
 
-    needed = commands.add_parser("packages", help="install the system packages that are needed")
-    needed.add_argument("--browser", action="store_true", help="those of the browser's tests")
-    up = holding_it("up", "bring up what is not up")
+    needed = commands.add_parser("packages", help="install the system packages of the lab")
+    needed.add_argument("--browser", action="store_true", help="only for tests in a browser")
+    up = holding_it("up", "start the machines that are off")
     up.add_argument("--only", default="", help="hosts, separated by commas")
     down = holding_it("down", "remove every trace")
-    down.add_argument("--keep-base", action="store_true", help="keep what takes long to make")
-    commands.add_parser("status", help="which machines run, and who holds the lab")
-    hold = holding_it("hold", "hold the lab while a command runs; asks sudo when not root")
+    down.add_argument("--keep-base", action="store_true", help="keep base file systems and images")
+    commands.add_parser("status", help="print the machines' states and the lab's holder")
+    hold = holding_it("hold", "hold the lab while a command runs (by sudo unless root)")
     hold.add_argument(
-        "--for", dest="purpose", default="lab hold", help="the purpose that others are shown"
+        "--for", dest="purpose", default="lab hold", help="purpose that other users see"
     )
     hold.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND")
     keep = holding_it("keep", "hold the lab for a process, until standard input ends")
@@ -91,14 +91,14 @@ def _parser() -> argparse.ArgumentParser:
     keep.add_argument("purpose")
     for name, text in (
         ("power-cut", "end every process of a machine at once"),
-        ("power-on", "boot it again with the disk it had"),
-        ("restart", "both"),
+        ("power-on", "boot a machine with its disk"),
+        ("restart", "cut the power of a machine, then boot the machine"),
     ):
         holding_it(name, text).add_argument("machine", type=_machine)
-    link = holding_it("link", "pull or plug a machine's cable")
+    link = holding_it("link", "unplug or plug in a machine's cable")
     link.add_argument("machine", type=_machine)
     link.add_argument("state", choices=("up", "down"))
-    inside = commands.add_parser("exec", help="run a command in a machine as root, not over SSH")
+    inside = commands.add_parser("exec", help="run a command in a machine as root, without SSH")
     inside.add_argument("machine", type=_machine)
     inside.add_argument("words", nargs=argparse.REMAINDER)
     ssh = commands.add_parser("ssh", help="log in to a machine")
@@ -111,12 +111,12 @@ def _machine(name: str) -> Machine:
     for machine in MACHINES:
         if machine.name == name:
             return machine
-    raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(m.name for m in MACHINES)}")
+    raise argparse.ArgumentTypeError(f"{name!r}: not one of {', '.join(m.name for m in MACHINES)}")
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        print("interrupted: `up` goes on from here, `down` removes what is there", file=sys.stderr)
+        print("interrupted: `up` continues, `down` removes all created files", file=sys.stderr)
         sys.exit(130)

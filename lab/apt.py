@@ -53,7 +53,7 @@ def publish(bare: Path, folder: Path = PLACE, home: Path = _HOME) -> None:
 
 
 def use(root: Path) -> None:
-    """Make a host take Debian's packages from the depot."""
+    """Make the depot the source of a host's Debian packages."""
     (root / _KEYRING).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(KEY, root / _KEYRING)
     source = f"deb [signed-by=/{_KEYRING}] {ADDRESS}/debian {base.SUITE} main\n"
@@ -85,7 +85,7 @@ def _package(folder: Path, name: str, programs: tuple[str, ...], after: str) -> 
 
 
 def _index(repository: Path, suite: str, component: str, home: Path) -> None:
-    """Write Packages, Release, and InRelease, which apt requests first."""
+    """Write Packages, Release and InRelease; apt requests InRelease first."""
     texts = []
     for deb in sorted(repository.rglob("*.deb")):
         data = deb.read_bytes()

@@ -1,6 +1,6 @@
 """The base file systems of the machines: Debian 13, made once with mmdebstrap and kept.
 
-Hosts have the requirements of a deploy; a bare host is as Debian's installer leaves it, and
+Hosts have the requirements of a deploy. A bare host has only the packages of Debian's installer;
 packages of the missing programs are in a folder of its tree, for the depot's apt repository. One
 host has the newest Docker of Debian.
 """
@@ -69,7 +69,7 @@ def newest_path() -> Path:
 
 
 def ensure_newest() -> Path:
-    """A host with the newest Docker: everything else comes from the suite."""
+    """The base tree with the newest Docker; all other packages come from the suite."""
     # Unstable's signature is valid for a week, and a mirror may be a snapshot.
     mirror = debian_mirror()
     settings = (f'APT::Default-Release "{SUITE}"', 'Acquire::Check-Valid-Until "false"')
@@ -95,7 +95,7 @@ def debian_mirror() -> str:
     for address in listing:
         if address.rstrip("/").endswith("/debian"):
             return address
-    raise SystemExit("the apt of this machine has no Debian mirror: add one to its sources")
+    raise SystemExit("no Debian mirror in this machine's apt sources: add a mirror")
 
 
 def _tree(name: str, packages: tuple[str, ...], suite: str = SUITE) -> Path:

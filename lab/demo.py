@@ -19,7 +19,7 @@ REFUSED = {"hopper-1"}
 def main() -> int:
     """Start the fleet, run pyinfra and check its report, all while holding the lab."""
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=_DESCRIPTION)
-    parser.add_argument("--wait", action="store_true", help="while another one holds the lab")
+    parser.add_argument("--wait", action="store_true", help="wait until the lab is free")
     with held("demo", wait=parser.parse_args().wait):
         return _demo()
 
@@ -40,10 +40,10 @@ def _demo() -> int:
     last = json.loads(record.read_text(encoding="utf-8"))
     left = {row["host"] for row in last["hosts"] if row["refused"]}
     if left != REFUSED:
-        print(f"not as expected: {', '.join(sorted(left ^ REFUSED))}", file=sys.stderr)
+        print(f"unexpected results: {', '.join(sorted(left ^ REFUSED))}", file=sys.stderr)
         return 1
-    print("hopper-1 is refused on purpose: it stands for a host that can't run the recipe.")
-    print("Next: `make demo` again changes nothing; `make demo-down` removes every trace.")
+    print("hopper-1 is refused on purpose: its GPU, an H200, does not fit the recipe.")
+    print("A second `make demo` makes no changes; `make demo-down` removes the fleet.")
     return 0
 
 

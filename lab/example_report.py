@@ -48,7 +48,7 @@ _START = dt.datetime(2026, 7, 2, 9, 30, tzinfo=dt.UTC)
 
 
 def names(hosts: int) -> list[str]:
-    """Two Sparks, an RTX box, then Sparks only."""
+    """Names of the hosts: two Sparks, an RTX box, then only Sparks."""
     first = ["spark-1", "spark-2", "rtx-1"]
     return [*first, *(f"spark-{number}" for number in range(3, hosts))][:hosts]
 
@@ -184,7 +184,7 @@ def history(hosts: int) -> list[dict[str, Any]]:
 
 
 def memory(host: str) -> Memory:
-    """The plan of ``inventory/lab.py``."""
+    """Memory of a host in the plan of ``inventory/lab.py``."""
     spark = not host.startswith("rtx")
     parts = [Part("#", "qwen36 weights", 22.9)]
     parts += [Part("=", "qwen36 KV cache and engine", 60.9 if spark else 5.6)]
@@ -193,7 +193,7 @@ def memory(host: str) -> Memory:
 
 
 def contents(*, hosts: int, runs: int) -> dict[str, Any]:
-    """The invented fleet without files: arguments of ``page_of``."""
+    """Data of the invented fleet without files, as arguments of ``page_of``."""
     return {
         "last_run": LastRun(_START + dt.timedelta(days=runs), False, tuple(rows(hosts))),
         "results": {(host, "qwen36"): [*results(host, runs)][-1] for host in names(hosts)},
@@ -203,7 +203,7 @@ def contents(*, hosts: int, runs: int) -> dict[str, Any]:
 
 
 def write(directory: Path, *, hosts: int, runs: int) -> None:
-    """All files below a directory: ``bench/``, ``last-run.json`` and ``status.json``."""
+    """Write all files below a directory: ``bench/``, ``last-run.json`` and ``status.json``."""
     directory.mkdir(parents=True, exist_ok=True)
     for host in names(hosts):
         for result in results(host, runs):

@@ -35,7 +35,7 @@ _CHANGING = PLACE / "changing"
 
 
 def up(only: tuple[str, ...] = ()) -> None:
-    """Start the machines that are not up. A running fleet is not changed."""
+    """Start the machines that are off. Running machines stay unchanged."""
     started = time.monotonic()
 
     def say(text: str) -> None:
@@ -70,7 +70,7 @@ def up(only: tuple[str, ...] = ()) -> None:
             _push()
             for job in ready:
                 job.result()
-        say(f"the fleet is up: {', '.join(host.name for host in hosts)}, registry and hub")
+        say(f"running: {', '.join(host.name for host in hosts)}, registry and hub")
 
 
 def down(*, keep_base: bool = False) -> None:
@@ -80,7 +80,7 @@ def down(*, keep_base: bool = False) -> None:
     """
     made, mine = origin.read(), origin.here()
     if made is not None and made.checkout != mine.checkout:
-        print(f"removing the fleet that {made.checkout} brought up {when(made.since)}", flush=True)
+        print(f"removing the fleet of {made.checkout}, started {when(made.since)}", flush=True)
     with _alone():
         for machine in MACHINES:
             machines.remove(machine)
@@ -88,7 +88,7 @@ def down(*, keep_base: bool = False) -> None:
         shutil.rmtree(STATE, ignore_errors=True)
         if not keep_base:
             shutil.rmtree(CACHE, ignore_errors=True)
-    print("the fleet is gone" + (", its base is kept" if keep_base else ""), flush=True)
+    print("fleet removed" + (", base file systems kept" if keep_base else ""), flush=True)
 
 
 def status() -> None:
@@ -103,8 +103,8 @@ def status() -> None:
         print(f"{machine.name:10} {machine.address:14} {state}")
     made, holder = origin.read(), holding.holder()
     if made is not None:
-        print(f"brought up by {made.checkout} {when(made.since)}")
-    print(holder.message.splitlines()[0] if holder else "held by nobody")
+        print(f"started from {made.checkout} {when(made.since)}")
+    print(holder.message.splitlines()[0] if holder else "the lab is free")
 
 
 def ssh_command(machine: Machine) -> list[str]:
@@ -115,8 +115,8 @@ def ssh_command(machine: Machine) -> list[str]:
 
 
 def _alone() -> contextlib.AbstractContextManager[None]:
-    """Lock that allows one `up` or `down` at a time."""
-    return one_at_a_time(_CHANGING, "waiting for another run of the lab to end")
+    """Allow only one `up` or `down` at a time."""
+    return one_at_a_time(_CHANGING, "waiting for another `up` or `down` to end")
 
 
 def _of_whom(say: Callable[[str], None]) -> None:
@@ -127,18 +127,18 @@ def _of_whom(say: Callable[[str], None]) -> None:
         return
     if not base.path().is_dir():  # a machine's disk has only differences from its base
         raise SystemExit(
-            "the machines stand on another base file system than this checkout's: "
-            "run `python -m lab down` first, or use the checkout that brought them up"
+            "the machines use another base file system than this checkout: "
+            "run `python -m lab down` first, or use the checkout that started the machines"
         )
     for line in origin.differences(origin.read(), origin.here()):
         say(line)
     if machines.running(DEPOT) and not machines.hub_is_ours():
-        say("the depot starts again: its hub is not of this checkout's lab/hub")
+        say("restarting the depot, since its hub runs code of another checkout")
         machines.cut_power(DEPOT)
 
 
 def keys() -> None:
-    """Make a key pair for the user and one for all hosts, once per fleet."""
+    """Make a key pair for the user and a key pair for all hosts, once per fleet."""
     if (SSH / "known_hosts").exists():
         return
     SSH.mkdir(mode=0o755, parents=True, exist_ok=True)

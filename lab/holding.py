@@ -1,12 +1,12 @@
-"""A machine has one lab: its user holds it, and other users see the holder.
+"""A machine has one lab: one user at a time holds the lab, and other users see the holder.
 
     with held("tests"):
         ...
 
-The demo, the tests, the benchmarks and `python -m lab up`, `down` and the like hold it while they
-work on the fleet. Processes that the holder starts work for the holder: a process with the holder
-among its ancestors continues, also through sudo, which passes no environment on. A running fleet
-alone does not hold the lab: another user may use it.
+The demo, the tests, the benchmarks and `python -m lab up`, `down` and similar commands hold the lab
+while they work on the fleet. Processes that the holder starts may use the lab, too: a process is
+recognized by its ancestors, also behind sudo, which passes no environment on. A running fleet alone
+does not hold the lab: another user may use the fleet.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ FILE = lock_file.PLACE / "holder"
 #: Time for a holder to record itself, or to end on request.
 _GRACE_SECONDS = 2.0
 _GRANTED = "held\n"
-_UNKNOWN = "the lab is held by a process that has not said who it is"
+_UNKNOWN = "the lab is held by a process without a record of its purpose"
 
 
 class LabIsHeldError(SystemExit):
@@ -59,7 +59,7 @@ class Holder:
         pid = self.process.pid
         return (
             f"the lab is held by process {pid} ({self.purpose}) of {self.checkout}"
-            f" since {when(self.since)}.\nWait for it to end (`python -m lab hold --wait COMMAND`"
+            f" since {when(self.since)}.\nWait for its end (`python -m lab hold --wait COMMAND`"
             f" waits, then runs a command), or end process {pid}."
         )
 
@@ -68,7 +68,7 @@ class Holder:
 def held(
     purpose: str, *, wait: bool = False, file: Path = FILE, process: int | None = None
 ) -> Iterator[None]:
-    """Hold the lab. ``process`` is the working process, if that is another process."""
+    """Hold the lab. ``process`` is the working process, by default this process."""
     if file == FILE and os.geteuid() != 0:
         arguments = ["sudo", sys.executable, "-m", "lab", "keep", str(os.getpid()), purpose]
         with kept([*arguments, "--wait"] if wait else arguments):
@@ -84,7 +84,7 @@ def held(
 
 
 def holder(file: Path = FILE) -> Holder | None:
-    """Current holder of the lab; None if it is free, or its holder is not recorded."""
+    """Current holder of the lab; None if the lab is free, or its holder is not recorded."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
 
     def hand_on(number: int) -> None:
         if child is not None and number != signal.SIGINT:
-            with contextlib.suppress(OSError):  # the command may run as root, by sudo
+            with contextlib.suppress(OSError):  # the command may run as root, through sudo
                 child.send_signal(number)
 
     heeded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -121,7 +121,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     before = [(item, signal.signal(item, heed)) for item in heard]
     try:
         child = subprocess.Popen(command, cwd=cwd)
-        for number in tuple(got):  # signals that arrived before the child started
+        for number in tuple(got):  # signals that arrived before the command started
             hand_on(number)
         code = child.wait()
     finally:
@@ -187,7 +187,7 @@ def _take(wanted: Holder, wait: bool, file: Path) -> int | None:
                 message = result.message if result else _UNKNOWN
                 if not wait:
                     raise LabIsHeldError(message) from None
-                print(message.splitlines()[0] + "\nwaiting for it to end", file=sys.stderr)
+                print(message.splitlines()[0] + "\nwaiting for the holder to end", file=sys.stderr)
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             taken = lock_file.in_place(descriptor, file)
             if taken:

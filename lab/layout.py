@@ -65,7 +65,7 @@ SPARK_MEMORY = 127601388
 BOX_MEMORY = 64 * 1024 * 1024
 
 DEPOT = Machine("depot", "10.213.77.2")
-#: The depot's second address, for large files: as in the real hub, they have another origin.
+#: The depot's second address, for large files, which have another origin, as in the real hub.
 CDN = "10.213.77.3"
 HOSTS = (
     Machine("spark-1", "10.213.77.11", "gb10", SPARK_MEMORY, dgx=True),

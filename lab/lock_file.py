@@ -2,7 +2,7 @@
 crash.
 
 The file is removed when the lock is released. So a process that has locked a file must check
-whether the file is still in place: it may have been removed meanwhile.
+whether the path still leads to this file: another process may have removed the file meanwhile.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ PLACE = Path("/run/sparkwright-lab")
 
 
 def opened(file: Path) -> int:
-    """A descriptor of the file, made if it is missing, in a directory that only its owner can
-    access.
+    """Open the file, which is made if it is missing, in a directory that only its owner can access.
+    Returns the descriptor.
     """
     while True:
         with contextlib.suppress(FileExistsError):
@@ -32,7 +32,7 @@ def opened(file: Path) -> int:
         try:
             about = os.fstat(folder)
             if about.st_uid != os.geteuid() or about.st_mode & 0o077:
-                raise SystemExit(f"{file.parent} must be root's, with mode 0700: remove it")
+                raise SystemExit(f"{file.parent} needs owner root and mode 0700: remove it")
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             return os.open(file.name, flags, 0o600, dir_fd=folder)
         except FileNotFoundError:
@@ -60,7 +60,7 @@ def release(descriptor: int, file: Path) -> None:
 
 @contextlib.contextmanager
 def one_at_a_time(file: Path, waiting: str) -> Iterator[None]:
-    """Wait for exclusive access; ``waiting`` is printed if that takes time."""
+    """Wait for exclusive access; print ``waiting`` if another process has access now."""
     while True:
         descriptor = opened(file)
         try:

@@ -132,7 +132,7 @@ def remove(machine: Machine) -> None:
 
 
 def inside(machine: Machine, command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command in a machine as root, not over SSH."""
+    """Run a command in a machine as root, without SSH."""
     leader = running(machine)
     if leader is None:
         raise SystemExit(f"{machine.name} is off")
@@ -184,7 +184,7 @@ def _binds(machine: Machine) -> list[str]:
 
 
 def _configure(machine: Machine) -> None:
-    """Files and settings that make a machine out of the base, written before its first boot."""
+    """Write a machine's own files and settings over the base, before the first boot."""
     root = machine.root
     names = "".join(f"{other.address} {other.name}\n" for other in MACHINES)
     _write(root, "etc/hostname", f"{machine.name}\n")
@@ -231,7 +231,7 @@ def _configure(machine: Machine) -> None:
 
 
 def _users(root: Path, groups: str) -> None:
-    """The deploy user, as on a real Spark: not root, sudo, member of the group docker."""
+    """Add the deploy user, as on a real Spark: not root, but with sudo and in the group docker."""
     options = ["--create-home", "--shell", "/bin/bash", "--groups", groups]
     subprocess.run(["chroot", root, "useradd", *options, USER], check=True)
     _write(root, f"etc/sudoers.d/{USER}", f"{USER} ALL=(ALL) NOPASSWD: ALL\n", 0o440)
@@ -250,7 +250,7 @@ def _users(root: Path, groups: str) -> None:
 
 
 def _depot(root: Path) -> None:
-    """Registry and hub as units."""
+    """Write the units of registry and hub."""
     for unit in ("docker.service", "docker.socket", "containerd.service"):
         _mask(root, unit)
     registry = (

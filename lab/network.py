@@ -30,7 +30,7 @@ def interface(machine: Machine) -> str:
 
 
 def link(machine: Machine, *, up: bool) -> None:
-    """Pull or plug a machine's cable."""
+    """Unplug or plug in a machine's cable."""
     _ip("link", "set", interface(machine), "up" if up else "down")
 
 

@@ -16,7 +16,7 @@ from lab.layout import STATE
 
 FILE = STATE / "origin.json"
 _LAB = Path(__file__).resolve().parent
-#: Contents of machines made once, before their first boot.
+#: Files that determine the contents of machines, which are made once, before their first boot.
 _MACHINES = (_LAB / "machines.py", _LAB / "layout.py", _LAB / "fakes")
 
 
@@ -50,18 +50,18 @@ def write(origin: Origin, file: Path = FILE) -> None:
 def differences(made: Origin | None, mine: Origin) -> list[str]:
     """Warnings for a checkout that continues with an existing fleet."""
     if made is None:
-        return ["this fleet does not say which checkout brought it up: `python -m lab down` first"
-                " makes it anew"]  # fmt: skip
+        return ["this fleet has no record of its checkout: to start a new fleet, run"
+                " `python -m lab down` first"]  # fmt: skip
     lines = []
     if made.checkout != mine.checkout:
         lines.append(
-            f"this fleet is another checkout's: {made.checkout} brought it up {when(made.since)}; "
-            "what it deployed stays on the hosts until a run changes it"
+            f"this fleet was started from another checkout, {made.checkout}, {when(made.since)}; "
+            "deployed files and services stay on the hosts until a run changes them"
         )
     if made.machines != mine.machines:
         lines.append(
-            "its machines were made with other files than this checkout's lab/: "
-            "`python -m lab down` first makes them anew"
+            "the fleet's machines were made with other files than this checkout's lab/: "
+            "to start new machines, run `python -m lab down` first"
         )
     return lines
 

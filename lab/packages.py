@@ -18,8 +18,7 @@ NEEDED = (
     "python3-venv",
     "systemd-container",
 )
-#: The program that opens the report's page in `make test`; about 400 MB, so no other part installs
-#: it.
+#: Browser for `make test`, which opens the report's page; only that command installs these 400 MB.
 BROWSER = ("chromium", "fonts-dejavu-core")
 
 

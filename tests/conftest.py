@@ -71,7 +71,7 @@ def pytest_configure() -> None:
 
 
 def _read_the_shipped_catalog_once() -> None:
-    """The catalog's hundred files are the same for all tests, and their entries are frozen; each
+    """Read the catalog's hundred files once for all tests: their entries are frozen, and each
     test has its own tables. If a test adds files, all entries are read again.
     """
     whole, load = ParsedFiles.load, reader.load_catalog

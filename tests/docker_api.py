@@ -1,4 +1,4 @@
-"""A Docker that answers its API from a table: the requests of host programs over its socket."""
+"""A fake Docker, which answers requests of host programs on its API socket from a table."""
 
 import json
 import socketserver
@@ -36,7 +36,7 @@ def serve(folder: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> No
 
 
 def containers(seen: list[dict[str, Any]], info: dict[str, Any]) -> Answers:
-    """A Docker with these containers, in the form of ``docker inspect``."""
+    """Answers of a Docker with these containers, given in the form of ``docker inspect``."""
 
     def answer(path: str) -> Any:
         if path == "/info":

@@ -19,13 +19,13 @@ TENSORS: dict[str, Sequence[int]] = {
 
 
 def text(value: str | bytes, order: str = "<") -> bytes:
-    """A length, and a text of this length."""
+    """Encode a text: its length, then its bytes."""
     data = value.encode() if isinstance(value, str) else value
     return struct.pack(f"{order}Q", len(data)) + data
 
 
 def value(item: Any, order: str = "<") -> bytes:
-    """A kind, and a value of this kind; bytes contain their kind and stay unchanged."""
+    """Encode a value: its type, then its bytes. Bytes are already encoded and stay unchanged."""
     if isinstance(item, bytes):
         return item
     if isinstance(item, bool):

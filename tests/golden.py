@@ -1,4 +1,4 @@
-"""Outputs that are compared whole with a file. REGENERATE=1 writes the files instead."""
+"""Comparison of whole outputs with golden files. REGENERATE=1 writes the files instead."""
 
 import os
 

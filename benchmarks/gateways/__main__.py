@@ -64,13 +64,13 @@ async def ask(port: int, text: bytes) -> tuple[float, bytes]:
                 first = (time.perf_counter() - begun) * 1000
         writer.close()
     except (OSError, TimeoutError):
-        print(f"{port}: broke off after {len(result)} bytes", file=sys.stderr)
+        print(f"port {port}: connection broken after {len(result)} bytes", file=sys.stderr)
     status = int(result[9:12] or 1)
     return (first if status == 200 else -status), result
 
 
 async def measure(port: int, pids: list[int], figures: Figures) -> None:
-    """One round of a candidate."""
+    """Measure one round of a candidate."""
     before, small = processor(pids), request("small")
     for _ in range(100):
         figures["first byte, alone"].append((await ask(port, small))[0])
@@ -93,7 +93,7 @@ async def measure(port: int, pids: list[int], figures: Figures) -> None:
 
 
 async def beside(label: str, others: list[bytes], port: int, figures: Figures) -> None:
-    """Small requests, one after the other, while others are under way."""
+    """Send small requests, one after the other, while other requests are under way."""
     running = [asyncio.ensure_future(ask(port, text)) for text in others]
     await asyncio.sleep(0.2 if len(others) == STREAMS else 0)
     while not all(item.done() for item in running):
@@ -101,7 +101,7 @@ async def beside(label: str, others: list[bytes], port: int, figures: Figures) -
 
 
 def processor(pids: list[int]) -> float:
-    """Seconds of CPU that processes took."""
+    """CPU time of processes, in seconds."""
     stats = [Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").split() for pid in pids]
     return sum(int(stat[13]) + int(stat[14]) for stat in stats) / os.sysconf("SC_CLK_TCK")
 

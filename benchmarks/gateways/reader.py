@@ -1,7 +1,7 @@
 """Candidate: a program behind HAProxy that reads `model`, and counts tokens. The program needs only
 the standard library.
 
-``python -m benchmarks.gateways.reader RUN`` # listens at RUN/reader.sock, asks RUN/models.sock
+``python -m benchmarks.gateways.reader RUN`` # listens at RUN/reader.sock, calls RUN/models.sock
 """
 
 import asyncio
@@ -16,7 +16,7 @@ _UNKNOWN = b'{"error": {"message": "The models are small, large, dies.", "code":
 
 
 async def request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One request of HAProxy's: read whole, sent back to HAProxy with its model in a header."""
+    """Read a whole request from HAProxy, and return it to HAProxy with its model in a header."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         length = _LENGTH.search(head)
@@ -41,7 +41,7 @@ async def request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 async def pass_on(answer: asyncio.StreamReader, writer: asyncio.StreamWriter, added: bool) -> None:
-    """A stream's chunks, but for the event of usage that the client did not ask for."""
+    """Forward a stream's chunks, without an event of usage that the client did not request."""
     while size := int(line := await answer.readuntil(b"\r\n"), 16):
         data = await answer.readexactly(size + 2)
         kept = _USAGE.sub(b"", data) if added else data
@@ -51,7 +51,7 @@ async def pass_on(answer: asyncio.StreamReader, writer: asyncio.StreamWriter, ad
 
 
 async def main() -> None:
-    """Serve until it is ended."""
+    """Serve until a signal ends the program."""
     path = f"{sys.argv[1]}/reader.sock"
     async with await asyncio.start_unix_server(
         request, path, limit=1 << 20, backlog=1024

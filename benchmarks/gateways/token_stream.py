@@ -21,7 +21,7 @@ def event(model: str, **fields: object) -> bytes:
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One request: tokens at this stream's share of the rate."""
+    """Answer a request with tokens, at this stream's share of the rate."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         length = head.partition(b"content-length: ")[2].split()
@@ -47,7 +47,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def main() -> None:
-    """Serve until it is ended."""
+    """Serve until a signal ends the program."""
     for port in (*MODELS, 18103):
         await asyncio.start_server(answer, "127.0.0.1", port, limit=1 << 20, backlog=1024)
     await asyncio.Event().wait()

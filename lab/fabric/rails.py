@@ -79,4 +79,4 @@ def _inside(pid: int, script: str, given: str = "") -> None:
     arguments = ["nsenter", f"--target={pid}", "--mount", "--net", "--", "sh", "-c", script]
     done = subprocess.run(arguments, input=given, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"the fake fabric: {done.stderr.strip()}")
+        raise SystemExit(f"setup of the fake fabric failed: {done.stderr.strip()}")

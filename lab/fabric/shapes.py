@@ -7,7 +7,7 @@ SUBNETS = ("192.168.177", "192.168.178")
 
 
 def pair(cage: int = 1, other: int | None = None) -> tuple[Spark, Spark]:
-    """Two Sparks with one cable, in the same cage of both unless ``other`` names another."""
+    """Two Sparks with one cable, in the same cage of both, or in cage ``other`` of the second."""
     sparks = (Spark(1), Spark(2))
     at = (cage, cage if other is None else other)
     for spark, mine, theirs in zip(sparks, at, reversed(at), strict=True):
@@ -37,7 +37,7 @@ def ring(number: int) -> tuple[Spark, ...]:
 
 
 def switch(number: int, cage: int = 1) -> tuple[Spark, ...]:
-    """Sparks on one bridge."""
+    """Sparks that are cabled to one switch."""
     sparks = tuple(Spark(item) for item in range(1, number + 1))
     for spark in sparks:
         others = [item for item in sparks if item is not spark]

@@ -114,7 +114,7 @@ def install(machine: Machine) -> None:
 
 
 def _meminfo(total_kib: int) -> str:
-    """A meminfo of an idle host of this size: about 3 % in use."""
+    """Text of /proc/meminfo of an idle host of this size, with about 3 % in use."""
     available = int(total_kib * 0.97)
     values = {
         "MemTotal": total_kib,

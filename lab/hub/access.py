@@ -1,11 +1,11 @@
-"""The asking user, and the hub's refusals, with the codes that its clients turn into errors.
+"""Users of the lab's hub, and refused requests, with the codes that clients turn into errors.
 
-The tokens are documented fakes: they open only this lab's repositories.
+The tokens are documented fakes: they give access only to this lab's repositories.
 """
 
 from .store import Repository
 
-# A member of `lab`, who may read the private repository and has accepted the gated one's licence.
+# Member of `lab`: may read the private repository, and has accepted the gated repository's licence.
 MEMBER_TOKEN = "hf_lab_fake_token"
 # A valid account that may read neither repository.
 STRANGER_TOKEN = "hf_lab_fake_stranger"
@@ -24,7 +24,7 @@ class Refusal(Exception):
 
 
 def user(authorization: str | None) -> str | None:
-    """Return the name of the user, None without a token; a bad token is refused everywhere."""
+    """Return the name of the user, None without a token; refuse an invalid token."""
     if authorization is None:
         return None
     scheme, _, token = authorization.partition(" ")
@@ -35,7 +35,7 @@ def user(authorization: str | None) -> str | None:
 
 
 def check_visible(repository: Repository | None, name: str | None) -> Repository:
-    """Return the repository, or refuse: a private one looks like a missing one."""
+    """Return the repository, or refuse: a private repository looks like a missing repository."""
     if repository is not None and (not repository.private or name == MEMBER):
         return repository
     if name is None:

@@ -1,9 +1,10 @@
 """The hub of the lab: a fake that speaks the Hugging Face hub's protocol to its clients.
 
 Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directory that
-`repositories.py` filled. Large files are answered with a redirect to signed /cdn/ links, by default
-on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (for example another name of
-this server), like the real hub's. Large files are also in the hub's Xet storage (xet.py).
+`repositories.py` filled. Requests for large files are redirected to signed /cdn/ links, by default
+on this same server; SPARKWRIGHT_LAB_HUB_CDN sets another origin for these links (for example
+another name of this server), as with the real hub. Large files are also in the hub's Xet storage
+(xet.py).
 
 The hub answers requests of sparkwright, hf_transfer, hf_xet and curl.
 """
@@ -74,7 +75,7 @@ class Hub:
     # --- files --------------------------------------------------------------------------------
 
     async def resolve(self, request: Request) -> Response:
-        """GET and HEAD /ORG/NAME/resolve/REV/PATH: small files, or the way to large ones."""
+        """GET and HEAD /ORG/NAME/resolve/REV/PATH: a small file, or a redirect to a large file."""
         repository = self._content_of(request)
         commit, file = _file(repository, request.path_params)
         etag = self._etag(request, file)
@@ -95,7 +96,7 @@ class Hub:
         return PlainTextResponse(f"Found. Redirecting to {location}", 302, headers)
 
     async def content(self, request: Request) -> Response:
-        """GET and HEAD /cdn/ORG/NAME/COMMIT/PATH: a large file, for who has a signed link."""
+        """GET and HEAD /cdn/ORG/NAME/COMMIT/PATH: a large file, by a signed link."""
         self._signed(request)
         parameters = request.path_params
         repository = self.store.load(f"{parameters['organisation']}/{parameters['name']}")
@@ -152,7 +153,7 @@ class Hub:
         return JSONResponse(xet.reconstruction(file, start, end, urls))
 
     async def xet_xorb(self, request: Request) -> Response:
-        """GET /xet/xorbs/ORG/NAME/SHA256/INDEX: the chunks, for who has a signed link."""
+        """GET /xet/xorbs/ORG/NAME/SHA256/INDEX: the chunks of a xorb, by a signed link."""
         self._signed(request)
         parameters = request.path_params
         repository = self.store.load(f"{parameters['organisation']}/{parameters['name']}")
@@ -166,7 +167,7 @@ class Hub:
         return xet.XorbResponse(repository.id, blob, file, index, self.faults, self.counters)
 
     def _signed(self, request: Request) -> None:
-        """Refuse a request without a signed link. A token here means that a client leaks it."""
+        """Refuse a request without a signed link. Count tokens, which no client may send here."""
         if "authorization" in request.headers:
             self.counters.tokens_at_cdn += 1
         expires = request.query_params.get("Expires", "")
@@ -210,13 +211,13 @@ class Hub:
         return JSONResponse({"faults": [fault.state() for fault in self.faults]})
 
     async def count(self, request: Request) -> Response:
-        """GET, DELETE /control/counters: what was asked for and sent."""
+        """GET, DELETE /control/counters: numbers of requests and of sent bytes."""
         if request.method == "DELETE":
             self.counters.reset()
         return JSONResponse(self.counters.state())
 
     async def health(self, _request: Request) -> Response:
-        """GET /health: what this is and which repositories it has."""
+        """GET /health: name of this server, and its repositories."""
         return JSONResponse(
             {"fake": "sparkwright lab hub", "repositories": list(self.store.repositories())}
         )

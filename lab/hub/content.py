@@ -133,7 +133,7 @@ class FileResponse(Response):
             await send({"type": "http.response.body", "body": b""})
 
     async def _pieces(self, start: int, end: int, plan: _Plan) -> AsyncIterator[bytes]:
-        """Read the body piece by piece; it ends early where the connection is to drop."""
+        """Read the body piece by piece, up to the byte at which the connection must be dropped."""
         loop = asyncio.get_running_loop()
         step = min(PIECE_BYTES, max(plan.rate // PACED_SENDS, 1)) if plan.rate else PIECE_BYTES
         stop = end if plan.drop_at is None else plan.drop_at

@@ -6,10 +6,10 @@ projection, routers), the tokens that end an answer, and the addition of audio_c
 processors' configurations. Other names and shapes are as in Gemma4ForConditionalGeneration, and add
 up to exactly this number of tensors.
 
-Only EXPERTS of the 128 experts per layer and POSITIONS of the 10,240 places of the vision tower's
-table are written; the configuration still gives their full number. The fake chooses one weight file
-(the card speaks of "the safetensors file"), audio_config being null (the number of tensors leaves
-no room for audio), the processors' values, and the date.
+Only EXPERTS of the 128 experts per layer and POSITIONS of the 10,240 positions of the vision
+tower's table are written; the configuration still gives the full numbers. The fake chooses one
+weight file (the card has the text "the safetensors file"), null for audio_config (the number of
+tensors leaves no room for audio), the processors' values, and the date.
 """
 
 from functools import partial
@@ -113,7 +113,7 @@ def _vision() -> list[Tensor]:
 
 
 def tensors(experts: int = EXPERTS) -> list[Tensor]:
-    """Return all tensors, at their real shapes, except the table of places."""
+    """Return all tensors, at their real shapes, except the table of positions."""
     return [
         bf16(f"{TEXT}embed_tokens.weight", VOCABULARY, HIDDEN, filler=True),
         *(tensor for number in range(LAYERS) for tensor in _layer(number, experts)),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 ALIGNMENT = 32
-#: Numbers of one block of Q8_0, which have a scale in common.
+#: Numbers in a block of Q8_0, which share a scale.
 BLOCK = 32
 #: Number of each tensor type in the format.
 TYPES = {"F32": 0, "F16": 1, "Q8_0": 8}

@@ -7,10 +7,10 @@
     DELETE /control/counters   sets them to zero
 
 A fault has one kind (KINDS) and these options: `match`, a pattern for the URL path in which `*`
-fits slashes too (default all); `method` (default all); `times` it may apply (default always);
-`headers` to add to an ordered status. Several faults may be in force at once. A fault counts only
-if it applies: a byte to corrupt must be in the requested range, a connection to drop must have this
-many bytes to send.
+also matches slashes (default: all paths); `method` (default: all methods); `times`, the number of
+applications (default: no limit); `headers` to add to an ordered status. Several faults may be in
+force at once. A fault is counted only when it applies: a byte to corrupt must be in the requested
+range, and a response to cut must have more bytes than the limit.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from typing import Any
 
 # Kind -> type of its value.
 KINDS: dict[str, type] = {
-    "status": int,  # answer with this status, and nothing else
+    "status": int,  # answer with this status instead of the file
     "sleep": float,  # seconds to wait before answering
     "drop_after": int,  # close the connection after this many bytes of a response's body
     "drop_at": int,  # close the connection before the byte at this offset of the file
@@ -39,7 +39,7 @@ class BadFault(ValueError):
 
 @dataclass
 class Fault:
-    """One ordered fault. `times` is the number of remaining applications, None for no limit."""
+    """An ordered fault. `times` is the number of remaining applications, None for no limit."""
 
     id: int
     kind: str

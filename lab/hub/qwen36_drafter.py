@@ -1,9 +1,9 @@
 """The fake of z-lab/Qwen3.6-35B-A3B-DFlash, before and after 2026-04-19.
 
-The card gives the size (about 905 MB), and says that revisions before 2026-04-19 crash past 16K
-tokens. Layers and widths are chosen so that the full shapes add up to that size; the content of the
-fix is not published: in this fake, the fix changes the weights and the sliding windows of the
-configuration.
+The card gives the size (about 905 MB); according to the card, revisions before 2026-04-19 crash
+past 16K tokens. Layers and widths are chosen so that the full shapes add up to that size. The
+content of the fix is not published: in this fake, the fix changes the weights and the sliding
+windows of the configuration.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """Make the miniature repositories that the hub serves: `python -m lab.hub.repositories DIR`.
 
-They are fakes under the real names. The same call makes the same bytes and commit ids on
-every machine, and a second call changes nothing. The module needs only the standard library.
+The repositories are fakes under the real names. The same call makes the same bytes and commit ids
+on every machine, and a second call changes nothing. The module needs only the standard library.
 """
 
 import argparse

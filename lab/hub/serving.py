@@ -1,7 +1,7 @@
 """Run the hub in a separate process, for tests and measurements: `with running(DIR) as url:`.
 
-The hub is not a thread of the caller: hf_transfer holds Python's lock while it downloads, and would
-wait forever for a server in its own process.
+The hub is not a thread of the caller: hf_transfer holds Python's lock during a download, and would
+wait forever for a server in the same process.
 """
 
 import os

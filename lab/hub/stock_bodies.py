@@ -2,7 +2,7 @@
 
 vLLM's recipes give formats (ModelOpt's NVFP4, FP8, BF16), context, vision and the MTP head. Names
 and shapes are as in the same family's other bodies here. The fakes choose attention in NVFP4 and
-FP8 too, three shards and one, and the dates.
+FP8, three shards and one shard, and the dates.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ SMALL_WIDTH = 9216
 
 
 def _mtp(model: Hybrid) -> list[Tensor]:
-    """Return the MTP head without its feed-forward layer, which no code of the lab reads."""
+    """Return the MTP head without its feed-forward layer, since no code of the lab reads it."""
     return [
         bf16("mtp.fc.weight", model.hidden, 2 * model.hidden),
         bf16("mtp.layers.0.input_layernorm.weight", model.hidden),

@@ -3,8 +3,8 @@
     DIR/blobs/ab/abcd...                  the bytes of every file, shared by all revisions
     DIR/repositories/ORG/NAME.json        commits with their listings, branches, tags
 
-Ids are made as git and Git LFS make them: a small file has its git blob id (sha1), a large file its
-sha256, with the git blob id of its pointer beside it.
+Ids are computed as by git and Git LFS: a small file has its git blob id (sha1); a large file
+has its sha256, and the git blob id of its pointer.
 """
 
 import hashlib
@@ -96,7 +96,7 @@ def commit_id(repository: str, parent: str, title: str, date: str, files: Iterab
 
 
 class Store:
-    """Store in the directory that the module describes."""
+    """Store in a directory with the layout above."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

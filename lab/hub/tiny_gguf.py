@@ -3,7 +3,7 @@
     lab/tiny-qwen3-GGUF
         tiny-qwen3-Q8_0.gguf                          one file
         F16/tiny-qwen3-F16-0000N-of-00002.gguf        two files, in a folder, like large models
-        mmproj-F16.gguf                               no model: the head of a projector of pictures
+        mmproj-F16.gguf                               not a model: header of an image projector
 
     lab/tiny-qwen3-broken-GGUF a tensor is missing, which only the engine detects
 

@@ -1,7 +1,7 @@
 """The lab's own pair for a real engine: a Qwen3 body and a DFlash drafter that really compute.
 
     lab/tiny-qwen3           two layers, hidden size 64, a tokenizer of bytes and a few words
-    lab/tiny-qwen3-dflash    one layer over the body's first
+    lab/tiny-qwen3-dflash    one layer over the body's first layer
     lab/tiny-qwen3-lora      an adapter of the body, with which every token leads to the last word
 
 Every projection holds random numbers, except the last projections of attention and MLP, which are
@@ -14,7 +14,7 @@ zero: the layers are computed and add nothing. So the next token depends only on
 
 where no draft is right until the last word is reached, and all drafts are right from there on: both
 counters of speculation rise. An engine that misreads embeddings, head or a zero answers with other
-words; its results from the random numbers are computed, and not visible.
+words. The random numbers are computed, but do not influence the answer.
 """
 
 import math
@@ -40,7 +40,7 @@ FIRST_WORD = 256
 MASK = FIRST_WORD + len(WORDS) + 7
 VOCABULARY = 320
 
-#: A logit so far above all others that a correct engine chooses it at any temperature.
+#: A logit so far above all others that a correct engine chooses its token at any temperature.
 CERTAIN = 4.0
 
 
@@ -80,7 +80,7 @@ def _rows(name: str, hot: dict[int, int], value: float, *, others: int | None) -
 
 
 def embeddings() -> list[Tensor]:
-    """Embeddings and head: column n + 1 stands for word n, column 0 for everything else."""
+    """Embeddings and head: column n + 1 stands for word n, column 0 for all other tokens."""
     arguments = {FIRST_WORD + number: number + 1 for number in range(len(WORDS))}
     successors = {token: column - 1 for token, column in arguments.items()}
     last = len(WORDS)

@@ -27,7 +27,7 @@ HEADER_ALIGNMENT = 8
 class Tensor:
     """A tensor of a checkpoint; `seed` names its random data and survives a change of name.
 
-    `filler` marks the tensors that take the remaining room when a model is cut to a size. `data` is
+    `filler` marks tensors that take the remaining room when a model is cut to a size. `data` is
     the content of a tensor instead of random bytes, in a model that really computes.
     """
 

@@ -1,6 +1,7 @@
 """The fake of openai/whisper-large-v3-turbo: a model that transcribes speech.
 
-The configuration has the real model's keys that matter to serving. A few rows of two tensors.
+The configuration has the keys of the real model that a server reads; the weights are a few rows of
+two tensors.
 """
 
 from functools import partial

@@ -31,13 +31,13 @@ def file_hash(file: File) -> str:
 
 
 def token(key: bytes, repository: str, expires: int) -> str:
-    """A token that opens the files of one repository until `expires`, in seconds since 1970."""
+    """A token for the files of one repository, valid until `expires`, in seconds since 1970."""
     text = f"{repository}:{expires}"
     return f"{text}:{hmac.new(key, text.encode(), 'sha256').hexdigest()}"
 
 
 def opened(key: bytes, shown: str, now: float) -> str | None:
-    """The repository that a token opens; None for a bad or an expired token."""
+    """The repository that a token gives access to; None for a bad or an expired token."""
     repository, _, rest = shown.partition(":")
     expires, _, _ = rest.partition(":")
     if not expires.isdigit() or int(expires) < now:
@@ -73,7 +73,7 @@ def xorbs(file: File) -> int:
 
 
 class XorbResponse(FileResponse):
-    """Answers for one xorb of a file as FileResponse does for a file: ranges, faults, counters."""
+    """Answer with one xorb of a file, with the ranges, faults and counters of FileResponse."""
 
     def __init__(
         self,

@@ -19,18 +19,18 @@ smoke, metrics and speculation are tested against the answers of a real engine.
 2. The pair is on the depot's hub since `up`: its repositories are among `MINIATURES`.
    `inventory/virtual.py` names `lab/catalog` and the mirror of `lab.invalid`, the image's registry
    in the catalog.
-3. Give the host, and no other, the recipe, for instance by host data of an inventory of your own:
+3. Give the recipe to this host only, for instance by host data in an inventory of your own:
    `"services": {"tiny": {"recipe": "lab-tiny-qwen3-dflash", "port": 8000}}`; then deploy. To keep
    the host's other service, name both services. The image is for x86_64, like all hosts of the lab.
-4. Deploy to one host at a time: two cores start the engine in 33 to 53 s. It takes 2.4 GB of
-   memory, and 376 MB packed and 1.25 GB unpacked of the host's disk.
+4. Deploy to one host at a time: two cores start the engine in 33 to 53 s. The engine takes 2.4 GB
+   of memory, and 376 MB packed and 1.25 GB unpacked of the host's disk.
    `python -m lab.real_engine remove` removes the cache; `python -m lab down` keeps it.
 
-If the engine may not bind its memory to a NUMA node, as under Docker's default seccomp profile, it
-prints two warnings and serves nevertheless. The engine stops within a second.
+If the engine may not bind its memory to a NUMA node, as under Docker's default seccomp profile, the
+engine prints two warnings and still serves. The engine stops within a second.
 
 Models that answer: `lab-tiny`, `lab-tiny-fast` and `lab-tiny-deep` answer "This tiny model has but
 one word word word ..." to every question; with `enable_thinking` the whole answer is reasoning.
-After the seventh token every draft is accepted. Ask at temperature 0: at a higher temperature, this
-engine took wrong tokens after a rejected draft.
+After the seventh token every draft is accepted. Send requests with temperature 0: at a higher
+temperature, this engine took wrong tokens after a rejected draft.
 """

@@ -17,15 +17,15 @@ def main() -> int:
     """Parse and run one command."""
     parser = argparse.ArgumentParser(prog="python -m lab.real_engine", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    make = commands.add_parser("build", help="make tree and layers, unless they are there")
-    push = commands.add_parser("push", help="build, and push what a registry lacks")
+    make = commands.add_parser("build", help="build tree and layers if they are missing")
+    push = commands.add_parser("push", help="build, and push missing parts to a registry")
     push.add_argument("--registry", required=True, metavar="http://HOST:PORT")
     for command in (make, push):
         command.add_argument("--engine", choices=sorted(KINDS), default="vllm")
-    commands.add_parser("remove", help="remove what was made")
+    commands.add_parser("remove", help="remove all builds")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
-        parser.error("a root file system is root's: run it with sudo")
+        parser.error("only root can build a root file system: use sudo")
     with held(f"lab.real_engine {arguments.command}"):
         return _run(arguments)
 
@@ -49,5 +49,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        print("interrupted: nothing half is left, run it again", file=sys.stderr)
+        print("interrupted: no partial build is left; repeat the command", file=sys.stderr)
         sys.exit(130)

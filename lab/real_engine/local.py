@@ -1,8 +1,8 @@
 """A run of the engine on this machine, in its own tree like a container, without Docker.
 
 The models are bound at the recipe's mounts; requests go to the engine's socket in a folder of this
-machine, and the engine has no network. Without such a folder it shares this machine's network, and
-listens on 127.0.0.1.
+machine, and the engine has no network. Without a folder for the socket, the engine shares this
+machine's network and listens on 127.0.0.1.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """A run in a tree, like a container: with its own namespaces, and a network on request.
 
-The run needs no Docker, and leaves no mounts behind: they belong to the namespace.
+The run needs no Docker, and leaves no mounts behind, since the mounts belong to the namespace.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ def inside(
     writable: Sequence[str] = (),
     sockets: Path | None = None,
 ) -> list[str]:
-    """The command that runs `words` with `root` as its root, without any capability.
+    """The command that runs `arguments` with `root` as its root, without any capability.
 
     mounts: folders and files of this machine, and their read-only paths in the tree.
     writable: writable folders while everything else is read-only; without folders, everything is

@@ -4,7 +4,7 @@
 
 An image is three layers: Debian's Python and a shell, the fake with its tables, and the small files
 that name its vLLM. Its index has one entry per architecture, all with the same x86_64 files: the
-arm64 entry makes the index look like the real one's. An index of OCI's types has provenance for
+arm64 entry makes the index look like the real image's. An index of OCI's types has provenance for
 each entry, as docker buildx adds it by default.
 """
 
@@ -155,8 +155,8 @@ def main(parts: list[str]) -> int:
     """Run the command, which prints one line per tag: name, digest, and sent bytes."""
     parser = argparse.ArgumentParser(prog="python -m lab.serving.build", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--registry", help="http://HOST:PORT; without it only the base is made")
-    parser.add_argument("--cache", required=True, type=Path, help="keeps the base layer")
+    parser.add_argument("--registry", help="http://HOST:PORT; default: only build the base")
+    parser.add_argument("--cache", required=True, type=Path, help="folder of the base layer")
     arguments = parser.parse_args(parts)
     base = base_layer(arguments.cache)
     if not arguments.registry:

@@ -37,7 +37,7 @@ _UNUSED = (
     "./usr/lib/python3.13/turtledemo/",
     "./usr/lib/python3.13/unittest/",
 )
-"""Files of the packages that a server of this kind never opens. An engine makes /dev itself."""
+"""Files of the packages that the fake server never opens. Docker makes /dev itself."""
 
 _COMPILE = """
 import argparse, asyncio, email.utils, gc, hashlib, hmac, json, platform, py_compile, resource
@@ -48,7 +48,7 @@ for module in list(sys.modules.values()):
         mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
         py_compile.compile(source, doraise=True, invalidation_mode=mode)
 """
-"""Run in the new root: compiles what the server imports, which halves the time to start it."""
+"""Program for the new root: it compiles the server's imports, which halves the start time."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class Attestation:
 
 
 def of(subject: Document) -> Attestation:
-    """The provenance of a manifest."""
+    """Make the provenance of a manifest."""
     statement = document(
         {
             "_type": "https://in-toto.io/Statement/v0.1",

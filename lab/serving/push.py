@@ -81,6 +81,5 @@ class Registry:
     def _must(self, status: int, wanted: int, reason: str) -> None:
         if status != wanted:
             raise SystemExit(
-                f"registry {self._address}: could not {reason}: "
-                f"status {status} where {wanted} was expected"
+                f"registry {self._address}: could not {reason}: status {status} instead of {wanted}"
             )

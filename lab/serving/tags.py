@@ -9,7 +9,7 @@ STOCK = "vllm/vllm-openai"
 SGLANG = "lmsysorg/sglang"
 LLAMACPP = "ggml-org/llama.cpp"
 OPEN_WEBUI = "open-webui/open-webui"
-"""Under the names that the real images have on their own registries."""
+"""Names of the repositories, as on the real images' own registries."""
 
 BOTH = ("arm64", "amd64")
 

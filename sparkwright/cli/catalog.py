@@ -68,7 +68,7 @@ def _tables(catalog: Catalog) -> dict[str, list[tuple[str, str, str]]]:
 @options.catalog_directories
 @options.json_option
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
-    """Show a whole entry and its file."""
+    """Show an entry and its file's path."""
     catalog = load_catalog(places.catalogs(directories))
     entries = {key: (kind, entry) for kind, key, entry in catalog.every()}
     if name not in entries:

@@ -76,7 +76,7 @@ def _needed(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_catalogs() -> list[str]:
-    """Return the catalogs that the site's inventory adds to the shipped catalog."""
+    """Return the catalogs that the site's inventory adds to the shipped catalog, if any."""
     try:
         hosts = read_inventory(site_inventory())
     except user_error.UserError:

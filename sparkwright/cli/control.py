@@ -253,7 +253,7 @@ def remove(hosts: Hosts, yes: bool, as_json: bool, bootstrap: bool | None, weigh
         for line in answer.left:
             echo(f"{name}: left {visible(line)}")
         if not hosts.named_services:
-            echo(f"{name}: the next deploy uses this host again: remove it from {hosts.inventory}")
+            echo(f"{name}: deploys use this host again until you remove it from {hosts.inventory}")
     if result.failures:
         lost = ", ".join(result.failures)
         echo(f"{lost}: nothing was removed; run the command again when the hosts answer", err=True)

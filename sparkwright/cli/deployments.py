@@ -112,7 +112,7 @@ def history(hosts: Hosts, as_json: bool, last: int) -> None:
 @services_argument
 @json_option
 def diff(hosts: Hosts, as_json: bool) -> None:
-    """Show each changed line that a deploy would write to files of services.
+    """Show a deploy's changes to files of services, line by line.
 
     Exit code 1 when anything differs or a host does not answer.
     """

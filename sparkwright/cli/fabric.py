@@ -26,8 +26,8 @@ def command() -> None:
 def addresses_command(hosts: Hosts, dry: bool, diff: bool, as_json: bool) -> None:
     """Write the addresses of `fabric_addresses` with netplan, and check every rail with a ping.
 
-    A host reverts a change whose check fails, so no connection is lost for good. Correct addresses
-    are not changed. `sparkwright remove` removes the addresses.
+    A host reverts an unproven change by itself, so no connection is lost for good. Correct
+    addresses are not changed. `sparkwright remove` removes the addresses.
     """
     from sparkwright.run.fabric_addresses import addresses
 

@@ -163,7 +163,7 @@ def _forgotten(fleet: _Fleet, name: str, state: str, text: str, *, as_json: bool
 
 
 def _end(name: str, state: str, missing: list[str], *lines: str, as_json: bool) -> NoReturn:
-    """Report a key's state and the hosts that may lack the key; exit with 1 for such a host."""
+    """Report a key's state and hosts with other keys; exit with 1 if there are such hosts."""
     if as_json:
         print_json({"name": name, "state": state, "missing": missing})
     for line in lines if missing or not as_json else ():

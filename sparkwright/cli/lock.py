@@ -38,8 +38,9 @@ def command(
 ) -> None:
     """Pin every tag to a digest and every model to a commit, in fleet.lock.
 
-    With a lock, a run uses the pinned content; without a lock, a run uses the tags' current
-    content. Registries and hubs are queried only for unlocked entries, and never with --check.
+    With a lock, a run uses the pinned content and resolves nothing from outside; without a lock, a
+    run uses the tags' current content. `lock` queries registries and hubs only for unlocked
+    entries, and never with --check.
     """
     if hosts.limit:
         raise click.UsageError("a lock covers the whole inventory: leave out the host")

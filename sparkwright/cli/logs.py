@@ -88,4 +88,4 @@ def command(
 def _nothing(answer: logs.LogsAnswer) -> str:
     if answer.cursor:
         return "the log has only access lines of checks (--probes shows them)"
-    return "the log is empty" if answer.service_names else "no service was ever started here"
+    return "nothing was logged" if answer.service_names else "no service was ever started here"

@@ -62,7 +62,7 @@ def site_inventory() -> Path:
     if named := _inventory_setting():
         return Path(named)
     if _USUAL not in files:
-        there = f"there are {', '.join(map(str, files))}" if files else "./inventory has no file"
+        there = f"there are {', '.join(map(str, files))}" if files else "./inventory has no *.py"
         raise _MESSAGES.refusal("no-inventory", "INVENTORY", there=there)
     return _USUAL
 

@@ -138,8 +138,8 @@ def keys_of(
                     services[name, secret.name] = text
     problems.stop()
     main = clients[DEFAULT]
-    # If the API key comes from the environment or a command, the engine key is derived from it, so
-    # that every controller derives the same engine key.
+    # If the API key comes from the environment or a command, the keys below are derived from it, so
+    # that every controller derives the same keys. An existing engine key file takes precedence.
     elsewhere = VARIABLE in environment or isinstance(settings.api_key_source, tuple)
     base = main[0] if elsewhere and not ENGINE.exists() else api_key(ENGINE, {}, dry=dry)
 

@@ -79,7 +79,7 @@ def line(command: tuple[str, ...], setting: str) -> str:
 
 
 def _read(stream: IO[bytes]) -> queue.Queue[bytes]:
-    """Read a stream up to its end or the limit, in a thread: a full pipe would block commands."""
+    """Read a stream up to its end or the limit in a thread: a full pipe would block the command."""
     result: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=lambda: result.put(stream.read(LARGEST + 1)), daemon=True).start()
     return result

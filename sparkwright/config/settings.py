@@ -46,7 +46,7 @@ class SmokeSettings(_Settings):
     """Smoke test of a service.
 
     Attributes:
-        thinking: whether the model may think first; max_tokens then includes the thoughts.
+        thinking: whether the model may think first; max_tokens must then include the thoughts.
         max_tokens: budget of one answer.
     """
 
@@ -187,8 +187,7 @@ class ServiceSettings(_Settings):
             files temporary.
         boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.
             Default: yes, except with ``strict``.
-        exceptions: exceptions to the container's restrictions, with reasons; they override the
-            recipe's.
+        exceptions: exceptions to the container's restrictions, with reasons, besides the recipe's.
         silenced: rule -> reason for ignoring it; every run repeats the reason.
         exclusive: name of a group. Only one of its services runs: the first in the file, until you
             activate another service (docs/services.md).
@@ -400,7 +399,7 @@ class HostSettings(_Settings):
             distribution's packages. LAN hosts are reached directly: private addresses, names
             without a dot or in ``.local``, ``.lan``, ``.internal`` and ``.home.arpa``.
         no_proxy: further names and addresses to reach directly.
-        lan_address: address of this host for other hosts; default: the controller's.
+        lan_address: address of this host for other hosts; default: as for the controller.
         adopt_directories: directories of hosts (* for any part) with earlier downloads; files with
             the right content are copied instead of downloaded.
         allowed_pickles: pattern of ``org/name/path`` -> reason for downloading these

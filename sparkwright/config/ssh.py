@@ -21,7 +21,7 @@ _SAFE = {"BatchMode": "yes", "ConnectTimeout": "5", "StrictHostKeyChecking": "ye
 def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> list[str]:
     """Return the ssh command up to the host's address.
 
-    The command never prompts, and never accepts the key of an unknown host.
+    By default, the command does not prompt, and does not accept the key of an unknown host.
 
     Args:
         name, data: name and data of the host in the inventory.

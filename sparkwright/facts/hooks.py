@@ -309,7 +309,7 @@ def pass_commands(
         commands, and ``operation_host_success`` does not report whether a command ran.
 
     Worth: foreign operations run under the host's lock, and are counted
-        (`test_a_guard_stops_another_operation_before_it_does_anything`).
+        (`test_a_guard_prevents_another_operation_from_running_a_command`).
     """
     if (data := host.state.ops[host].get(op_hash)) is not None:
         commands = data.command_generator
@@ -399,7 +399,7 @@ def share_facts(host: Host, answered: Callable[[type, dict[str, Any]], tuple[boo
     Reason: pyinfra caches no facts, and a fact can't answer without a remote execution.
 
     Worth: ten operations that need the same fact query the host once
-        (`test_a_known_fact_is_not_queried`).
+        (`test_a_fact_with_an_observed_value_is_not_queried`).
     """
     original = host.get_fact
 

@@ -65,7 +65,7 @@ def browser() -> str:
 def look(page: str, *, width: int, scheme: Scheme = "light", opened: bool = True) -> Look:
     """Open a copy of a page that reports its own observations, with every section opened.
 
-    The window is no narrower than 500, so the page is opened in a frame of the requested width:
+    A window is at least 500 pixels wide, so the page is opened in a frame of the requested width:
     media queries use the frame's width.
     """
     assert _POLICY in page
@@ -96,7 +96,7 @@ def look(page: str, *, width: int, scheme: Scheme = "light", opened: bool = True
 def screenshot(
     page: str, to: Path, *, width: int, height: int, scheme: Scheme = "light", scale: float = 1
 ) -> None:
-    """A picture of the unchanged page, ``scale`` dots for each of its pixels."""
+    """Take a picture of the unchanged page, with ``scale`` dots for each CSS pixel."""
     with tempfile.TemporaryDirectory(prefix="sparkwright-page-") as folder:
         file = Path(folder) / "page.html"
         file.write_text(page, encoding="utf-8")

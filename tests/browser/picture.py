@@ -28,7 +28,7 @@ _WIDTH = 1280
 
 
 def example(hosts: int = 3) -> str:
-    """The invented fleet's page, which is marked as invented."""
+    """Render the page of the invented fleet, with a mark that the fleet is invented."""
     made = dt.datetime(2026, 7, 8, 9, 45, tzinfo=dt.UTC)
     contents = example_report.contents(hosts=hosts, runs=6)
     page = page_of(made=made, catalog=load_catalog([CATALOG]), **contents)
@@ -36,7 +36,7 @@ def example(hosts: int = 3) -> str:
 
 
 def dashboard(folder: Path) -> None:
-    """Draw the live page of invented hosts: one host switches, one fetches, one is off."""
+    """Draw the live page of invented hosts, with a switch, a download and a host that is off."""
     names = ["spark-1", "spark-2", "spark-3", "rtx-1", "spark-4", "spark-5"]
     memory = example_report.memory
     fleet = Fleet({name: expected("qwen36", memory=memory(name)) for name in names})

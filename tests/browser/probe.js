@@ -1,4 +1,4 @@
-// Says what the page does, to the frame around it. Runs first, so that it sees what is blocked.
+// Reports observations of the page to the parent frame. This script runs first, to record blocked requests.
 const blocked = [];
 addEventListener("securitypolicyviolation", (e) => blocked.push(e.blockedURI));
 
@@ -44,7 +44,7 @@ addEventListener("load", () => {
     (e) => e.scrollWidth > e.clientWidth
   );
   for (const element of document.body.querySelectorAll("*")) {
-    // A box that scrolls by itself may hold what is wider than it.
+    // An element that scrolls may be wider than the window.
     if (element.getBoundingClientRect().right > innerWidth + 1 && !element.closest(".wide *")) {
       out.push(name(element));
     }

@@ -29,7 +29,7 @@ class Tab:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Result of a method."""
+        """Call a method of the protocol, and return its result."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -61,7 +61,7 @@ class Tab:
         dark: bool = False,
         scale: float = 1,
     ) -> None:
-        """Open an address, in a window of a size."""
+        """Open an address in a window of the given size."""
         size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

@@ -1,4 +1,4 @@
-"""The live page in a real browser: its contents, refused actions, and its use of the processor."""
+"""The live page in a real browser: its contents, refused actions, and its CPU use."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ from tests.unit.extras.dashboard.glances import ACTED, NOW, act, empty, expected
 
 MEMORY = Memory(119.7, True, (Part("#", "w", 22.9), Part("=", "kv", 60.9), Part("o", "s", 8.0)))
 COPY = "document.querySelector('.host[aria-label=spark-1] [data-copy]')"
-#: Texts that would be markup, and marks that reverse a line.
+#: Text with markup, and with a character that reverses the direction of the line.
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e'\"&amp;"
 
 
@@ -41,7 +41,7 @@ def fleet() -> Fleet:
 
 @pytest.fixture
 def site(fleet: Fleet, tab: Tab) -> Iterator[Site]:
-    """A page that is open."""
+    """A site whose page is open in the tab."""
     ACTED.clear()
     tab.errors.clear()
     with serving(fleet, empty, act) as site:
@@ -57,7 +57,7 @@ def visit(tab: Tab, site: Site, hosts: int, **window: Any) -> None:
 
 
 def card(host: str) -> str:
-    """Expression of a host's text."""
+    """JavaScript expression for the text of a host's card."""
     return f"document.querySelector('.host[aria-label={host}]').innerText"
 
 
@@ -67,7 +67,7 @@ def test_the_token_leaves_the_address_and_no_script_reads_the_cookie(tab: Tab, s
     assert tab.errors == []
 
 
-def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
+def test_the_page_shows_a_dead_host_a_cut_download_and_a_roll_out(
     tab: Tab, site: Site, fleet: Fleet
 ) -> None:
     for at in (100.0, 105.0):
@@ -155,9 +155,7 @@ def test_a_click_shows_the_log_and_an_action_needs_one_confirmation(
     assert ACTED == [("stop", "spark-1", "qwen36")]
 
 
-def test_the_end_of_a_run_loads_the_page_again_once_no_dialog_is_open(
-    tab: Tab, fleet: Fleet
-) -> None:
+def test_the_page_is_reloaded_after_a_run_once_no_dialog_is_open(tab: Tab, fleet: Fleet) -> None:
     ended = [1.0]
     with serving(fleet, empty, record=lambda: ended[0]) as site:
         visit(tab, site, 3)
@@ -256,7 +254,7 @@ def test_every_control_can_be_reached_by_keyboard_and_has_a_name(
     assert tab.value("document.querySelectorAll('svg:not([role=img][aria-label])').length") == 0
 
 
-def test_thirty_hosts_and_sixty_services_stay_smooth(tab: Tab) -> None:
+def test_the_page_stays_smooth_with_thirty_hosts_and_sixty_services(tab: Tab) -> None:
     names = tuple(f"service-{n}" for n in range(2))
     many = Fleet({f"spark-{n}": expected(*names, memory=MEMORY) for n in range(30)})
     with serving(many, empty) as site:

@@ -56,7 +56,7 @@ def test_faults_are_on_the_first_screen_of_a_phone() -> None:
     assert look(findings + tall, width=360, opened=False).height - 900 < 740
 
 
-def test_remedies_speeds_and_memory_are_visible_and_print_shows_every_section(
+def test_remedies_speeds_and_memory_are_visible_and_a_print_has_every_section(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "page.html"
@@ -73,7 +73,7 @@ def test_remedies_speeds_and_memory_are_visible_and_print_shows_every_section(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read_in_both_schemes(scheme: Scheme) -> None:
+def test_every_text_has_enough_contrast_in_both_schemes(scheme: Scheme) -> None:
     page = seen(1280, scheme)
     assert page.dark == (scheme == "dark")
     assert page.faint == []

@@ -29,7 +29,7 @@ class Difference:
 
 
 def of_card(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Every setting of a card's command, by keys that both sides share."""
+    """Every setting of a card's command, by the same keys as in ``of_service``."""
     if "as" in entry:
         (other,) = [command for command in COMMANDS if command["recipe"] == entry["as"]]
         result = of_card(other)
@@ -113,7 +113,7 @@ def _volume(parts: list[str]) -> dict[str, str]:
 
 
 def _of_command(arguments: list[str]) -> dict[str, str]:
-    """``--flag value value`` by flag; JSON in a form that compares by meaning."""
+    """Values by flag of ``--flag value value``; JSON is normalized for the comparison."""
     result: dict[str, list[str]] = {}
     flag = "command"
     for word in map(str, arguments):

@@ -170,7 +170,7 @@ def all_tables(directory: Path) -> list[Table]:
 
 
 def compared() -> dict[str, Any]:
-    """compared.yaml."""
+    """Contents of compared.yaml."""
     result: dict[str, Any] = safe_load((HERE / "compared.yaml").read_text(encoding="utf-8"))
     return result
 

@@ -50,7 +50,7 @@ def engine() -> Iterator[build.Engine]:
 
 @dataclass(frozen=True)
 class Rendered:
-    """The recipe as a run would write it on a host."""
+    """The files that a run would write on a host for a recipe."""
 
     release: Service
     strict: bool

@@ -68,7 +68,7 @@ def test_no_port_of_the_engine_is_reached_from_outside(running: Running) -> None
         except OSError:
             continue  # the process has ended
     opened = {int(at[-4:], 16) for at, inode in ports if f"socket:[{inode}]" in sockets}
-    assert opened  # an open port exists to test
+    assert opened  # at least one port was tested
     for port in opened:
         with socket.socket() as neighbour, pytest.raises(ConnectionRefusedError):
             neighbour.connect((socket.gethostbyname(socket.gethostname()), port))
@@ -102,7 +102,7 @@ def test_a_container_has_no_rights_and_shows_no_key(running: Running, rendered: 
     assert "Read-only file system" not in log
 
 
-def test_models_are_listed_as_captured(running: Running) -> None:
+def test_the_list_of_models_equals_the_capture(running: Running) -> None:
     status, text = running.ask("GET", "/v1/models")
     models = json.loads(text)
     assert status == 200
@@ -146,7 +146,7 @@ def test_correct_drafts_are_accepted(running: Running) -> None:
     assert 0 < accepted < drafted
 
 
-def test_metrics_are_as_captured(running: Running) -> None:
+def test_metrics_equal_the_capture(running: Running) -> None:
     chat(running)
     status, text = running.ask("GET", "/metrics", key=False)
     assert status == 200

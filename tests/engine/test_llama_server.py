@@ -29,9 +29,9 @@ OWN = engine_named("llamacpp")
 BUILD = "b11669"
 TABLE = OWN.parser.tables.table(BUILD)
 MESSAGE = {"messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
-#: Checks of the deep test that need no meaning, which a model of one word lacks.
+#: Deep checks of the protocol. Other checks judge meaning, and fail with a model of one word.
 PROTOCOL = {"health", "aliases", "key", "completion", "stream", "context-limit", "prefix-cache"}
-#: The program accepts any text for these, and does not parse it.
+#: Deprecated arguments: the program accepts any value and does not parse the value.
 DEPRECATED = ["defrag_thold"]
 #: Script that runs the program once for each line of a file, and prints the first line of output.
 #: `--version` ends the program after it has parsed the earlier arguments.
@@ -129,7 +129,7 @@ def test_the_deep_smoke_test_uses_the_engines_protocol(server: Running) -> None:
     assert {name for name, item in checks.items() if item.verdict == "passed"} >= PROTOCOL
 
 
-def test_answers_are_as_captured(server: Running) -> None:
+def test_answers_equal_the_captures(server: Running) -> None:
     """Status and shape of answers to clients' requests; the file has the requests, too."""
     captured = json.loads((CAPTURES / "answers.json").read_text())
     for name, item in captured.items():
@@ -143,7 +143,7 @@ def test_answers_are_as_captured(server: Running) -> None:
         assert answer.get("choices") == item["body"].get("choices"), name
 
 
-def test_routes_require_the_key_as_captured(server: Running) -> None:
+def test_routes_that_require_the_key_equal_the_capture(server: Running) -> None:
     captured = json.loads((CAPTURES / "routes.json").read_text())
     for route, (without_key, *_) in captured.items():
         method, path = route.split()
@@ -153,7 +153,7 @@ def test_routes_require_the_key_as_captured(server: Running) -> None:
     assert {path for _, path in OWN.routes.inference if path in open_routes} == {*OWN.routes.open}
 
 
-def test_metrics_are_as_captured_and_have_neutral_names(server: Running) -> None:
+def test_metrics_equal_the_capture_and_have_neutral_names(server: Running) -> None:
     server.ask("POST", "/v1/chat/completions", {**MESSAGE, "max_tokens": 64})
     status, text = server.ask("GET", "/metrics")
     assert status == 200
@@ -174,7 +174,7 @@ def test_sigterm_ends_the_engine_at_once(server: Running) -> None:
     assert KEY not in server.log.read_text(errors="replace")
 
 
-def test_a_model_given_only_by_name_answers(llama: build.Engine, tmp_path: Path) -> None:
+def test_a_model_given_only_by_name_is_served(llama: build.Engine, tmp_path: Path) -> None:
     """The recipe is derived from the header of the files, with the lab's image, the only one for a
     CPU."""
     own: dict[str, Any] = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}
@@ -187,7 +187,7 @@ def test_a_model_given_only_by_name_answers(llama: build.Engine, tmp_path: Path)
 
 
 def damaged(models: Path) -> None:
-    """Files beside the lab's own that no program can load."""
+    """Damaged copies of the lab's files, which no program can load."""
     for miniature in tiny_gguf.MINIATURES:
         for name, content in miniature.newest().items():
             path = models / miniature.id.partition("/")[2] / name
@@ -207,7 +207,7 @@ def damaged(models: Path) -> None:
         (models / "bad" / name).write_bytes(content)
 
 
-def test_failures_are_as_captured(llama: build.Engine, tmp_path: Path) -> None:
+def test_failures_equal_the_captures(llama: build.Engine, tmp_path: Path) -> None:
     """Exit codes and lines; the file has the arguments, too."""
     damaged(tmp_path)
     with socket.socket() as neighbour:

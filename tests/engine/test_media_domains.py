@@ -1,4 +1,4 @@
-"""vLLM's own reader of media, with the arguments and variables of a service's start."""
+"""vLLM's own media loader, with the arguments and variables of a service."""
 
 import json
 import subprocess
@@ -13,8 +13,8 @@ from sparkwright.plan.service import container_command
 from tests.unit.builders import SPARK, plan
 
 PICTURE = Picture(("red", "circle"), ("blue", "square"), "LAMP").data_url()
-#: A neighbour's server; the engine that reads a picture there; and the requests and answers of
-#: both.
+#: Program that runs a neighbour's server and vLLM's media loader, and prints the requests to the
+#: server and the results of the loader.
 READ = """
 import http.server, json, sys, threading
 from vllm.multimodal.media.connector import MediaConnector

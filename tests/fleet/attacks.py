@@ -2,8 +2,8 @@
 the standard library.
 
 Arguments: addresses with ports of a proxy, a peer server and the proxy of a service that sleeps,
-seconds, and a key; or only the address for all models, and seconds. The program prints counters at
-the end, as JSON: an attack without effect is visible.
+seconds, and a key; or only the address for all models, and seconds. At the end the program prints
+counters as JSON, so that an attack without effect is visible.
 """
 
 import contextlib
@@ -99,7 +99,7 @@ def without_key(at: tuple[str, int], until: float, counter: str) -> None:
 
 
 def main() -> None:
-    """All of them."""
+    """Run all attacks at once, and print their counters."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (16_000, 16_000))
     count = 1 if len(sys.argv) == 3 else 3
     places = [

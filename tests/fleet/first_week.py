@@ -1,4 +1,4 @@
-"""A page as blocks of shell, each with the comment for its test."""
+"""A page as blocks of shell commands, each with a comment that controls its test."""
 
 import re
 import subprocess
@@ -81,7 +81,7 @@ class Shell:
         return Path(self._state.read_text().splitlines()[0].removeprefix("cd "))
 
     def run(self, block: Block, seconds: float) -> str:
-        """Run a block unchanged; it must end as its comment requires. Returns its output."""
+        """Run a block unchanged and return its output; its comment determines the exit code."""
         keep = f'{{ echo "cd $PWD"; export -p; }} > {self._state}'
         script = f". {self._state}\nset -e\ntrap '{keep}' EXIT\n{block.code}"
         environment = {"HOME": str(self._state.parent), "PATH": _PATH, "TERM": "dumb"}

@@ -76,8 +76,8 @@ class Site:
             shutil.copytree(cache, folder / ".sparkwright/cache")
 
     def _hurry(self) -> None:
-        """Watch a release for a second instead of a minute, and set no notice time before a
-        service leaves its proxy.
+        """Watch a release for a second instead of a minute, and drain a service without an
+        earlier 503 to its load balancer.
         """
         with (self.folder / "group_data/all.py").open("a") as settings:
             settings.write('rollout = {"soak_seconds": 1, "notice_seconds": 0, "batch": "100%"}\n')
@@ -310,7 +310,7 @@ def release(host: str, service: str = "qwen36") -> str:
 
 
 def answers(site: Site, host: str, port: int = 8000) -> bool:
-    """Whether a service really generates."""
+    """Whether a service generates tokens."""
     body = {"model": "qwen36-fast", "prompt": "1 2 3", "max_tokens": 4}
     key = f"Authorization: Bearer {site.key}"
     text = ssh(

@@ -167,7 +167,7 @@ def test_no_request_is_lost_and_each_request_is_counted(address: Site) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_dying_replica_costs_only_its_own_streams(address: Site) -> None:
+def test_a_dying_replica_interrupts_only_its_own_streams(address: Site) -> None:
     with Load(BALANCER, 8080, _key(address, "laptop"), context=trusting(address)) as load:
         _a_replica_dies(load, streams=True)
     # Three of six workers stream. The other replica answers all requests that had no answer yet.

@@ -25,7 +25,7 @@ def _restarted() -> str:
 
 
 @pytest.mark.usefixtures("converged")
-def test_a_second_start_loads_the_code_of_the_first() -> None:
+def test_a_second_start_loads_the_code_of_the_first_start() -> None:
     text = _restarted()
     assert LOADED in text
     assert COMPILED not in text

@@ -1,4 +1,4 @@
-"""Faults between the steps of a switch over two hosts: both end with one release that answers.
+"""Faults between the steps of a switch over two hosts: both hosts end with the same good release.
 
 The engine is the lab's fake for vLLM, which joins and loses ranks like the observed vLLM
 (lab/serving/fake_vllm/rank_link.py); test_cluster.py runs the real vLLM.
@@ -42,7 +42,7 @@ def pair(site: Site) -> Iterator[Pair]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("dark", [HEAD, FOLLOWER])
 @pytest.mark.parametrize("held", STEPS)
-def test_a_power_cut_at_each_step_leaves_both_with_one_release(
+def test_a_power_cut_at_each_step_leaves_both_hosts_on_one_release(
     pair: Pair, held: str, dark: str
 ) -> None:
     """The controller dies with the head; only the hosts can end the switch."""

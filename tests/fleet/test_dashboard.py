@@ -20,7 +20,7 @@ from tests.fleet.proxy_clients import status
 from tests.fleet.site import GOOD, MACHINES, Site, answers, bare, hub, ssh, until
 
 INVENTORY = "inventory/virtual.py"
-#: The switched service, the download, and the dying service.
+#: Hosts: with a switched service, with a download, and with a power cut.
 SWITCHED, FETCHES, DIES = "spark-1", "spark-2", "rtx-1"
 #: Script that records every text of the roll-out in the browser.
 RECORDER = """

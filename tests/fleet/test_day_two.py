@@ -44,7 +44,7 @@ def _follow(site: Site, folder: Path) -> subprocess.Popen[bytes]:
         )  # fmt: skip
 
 
-def test_a_stop_works_beside_a_dead_deploy_and_holds_until_the_next_start(served: Site) -> None:
+def test_a_stop_works_despite_a_dead_deploy_and_lasts_until_the_next_start(served: Site) -> None:
     held = json.dumps(json.dumps(LOCK))
     ssh(HOST, f"echo {held} | sudo tee /opt/sparkwright/state/lock.json >/dev/null")
     text = served.sparkwright("stop", *LIMIT, "--yes", "--why", "it is too loud")
@@ -111,5 +111,5 @@ def test_a_deploy_skips_a_host_in_maintenance_until_it_answers_again(served: Sit
 
 
 def _answers_itself() -> bool:
-    """Return whether vLLM runs, behind its proxy."""
+    """Return whether vLLM itself is healthy, whatever its proxy answers."""
     return ssh(HOST, f"{ENGINE}/health -o /dev/null -w '%{{http_code}}' || true") == "200"

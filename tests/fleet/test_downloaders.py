@@ -16,7 +16,7 @@ MOVERS = ("hf_transfer", "xet", "http")
 
 @pytest.fixture(scope="module")
 def large(alone: Site) -> Iterator[Site]:
-    """A body with one additional large file."""
+    """Add a large file to a model of the hub."""
     with heavy.body(1, MEGABYTES):
         yield alone
 
@@ -27,7 +27,7 @@ def mover(request: pytest.FixtureRequest, large: Site, empty: Site) -> str:
 
 
 def match(mover: str) -> dict[str, Any]:
-    """Requests for the large file's bytes, which has several xorbs, by downloader."""
+    """Pattern of a downloader's requests for the large file, which has several xorbs."""
     return {"match": "/xet/xorbs/*/9" if mover == "xet" else f"/cdn/*/{NAME}", "method": "GET"}
 
 

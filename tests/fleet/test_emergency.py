@@ -35,7 +35,7 @@ def broken(site: Site) -> Iterator[Site]:
 
 
 def output_of(site: Site, *arguments: str, code: int = 1) -> str:
-    """Output of a command: a line reports the broken plan, and there is no traceback."""
+    """Output of a command, which must report the broken plan in a line, without a traceback."""
     text = site.sparkwright(*arguments, code=code)
     assert text.count("the plan is broken: ") == 1, text
     assert text.count(FOLLOWS) == 1

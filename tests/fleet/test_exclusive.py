@@ -33,12 +33,12 @@ sparks[1][1].update({more})
 
 @dataclass
 class Evening:
-    """The host, and a user of it."""
+    """A host with an exclusive group, and the host's user."""
 
     site: Site
 
     def write(self, lines: str = "", **more: Any) -> None:
-        """The inventory with additional lines and settings of the host."""
+        """Write the inventory, with additional lines and settings of the host."""
         inventory = (self.site.folder / "inventory/virtual.py").read_text()
         text = inventory + SERVICES.format(ports=PORTS, more=repr(more))
         (self.site.folder / INVENTORY).write_text(text + lines)

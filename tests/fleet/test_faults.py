@@ -24,7 +24,7 @@ from tests.fleet.site import (
     ("mode", "message"),
     [("driver-dead", "couldn't communicate"), ("hang", "hangs"), ("none", "No devices were found")],
 )
-def test_a_silent_driver_refuses_only_its_host(converged: Site, mode: str, message: str) -> None:
+def test_a_silent_driver_fails_only_its_host(converged: Site, mode: str, message: str) -> None:
     converged.gpu("spark-2", mode)
     before = fingerprint("spark-2")
     run = converged.deploy("--limit", "sparks", refused={"spark-2"})
@@ -64,7 +64,7 @@ def test_an_unreachable_host_is_named_and_other_hosts_continue(converged: Site) 
     assert run.host("spark-1")["services"][0]["smoke"]["failures"] == []
 
 
-def test_another_program_on_the_port_refuses_the_host(converged: Site) -> None:
+def test_a_host_with_another_program_on_the_port_is_refused(converged: Site) -> None:
     ssh("spark-2", "sudo systemd-run --quiet --unit=squatter python3 -m http.server 8009")
     converged.edit("group_data/sparks.py", "8000", "8009")
     try:
@@ -109,7 +109,7 @@ def test_a_host_that_dies_in_the_middle_fails_alone(converged: Site) -> None:
 
 
 @pytest.mark.faults
-def test_a_service_that_can_not_start_shows_its_journal_and_is_given_up(converged: Site) -> None:
+def test_a_service_that_cannot_start_shows_its_journal_and_fails(converged: Site) -> None:
     converged.edit(
         "group_data/sparks.py",
         '"port": 8000,',

@@ -86,7 +86,7 @@ def test_wrong_bytes_of_the_right_length_are_fetched_again(empty: Site) -> None:
     assert whole()
 
 
-def test_a_wrong_etag_does_not_matter_because_content_is_hashed(empty: Site) -> None:
+def test_a_wrong_etag_is_harmless_because_content_is_hashed(empty: Site) -> None:
     hub("POST", order={"match": SHARD, "etag": "0" * 64})
     fetch(empty)
     assert whole()

@@ -1,6 +1,6 @@
 """A third party's deploy: facts and operations as a library, without a site.
 
-The wheel in its own venv, in a folder with only its own two files of this repository.
+The wheel is installed in its own venv, and the site has only two files of this repository.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Another project's recipe: imported, deployed, asked, unchanged by a second run, and removed."""
+"""Another project's recipe: imported, deployed, used, unchanged by a second run, and removed."""
 
 import json
 from typing import Any
@@ -80,7 +80,7 @@ def test_an_imported_recipe_serves_stays_unchanged_and_is_removed(imported: Site
     assert ssh(HOST, "sudo find /opt/models -name model.safetensors | wc -l") == "0"
 
 
-def test_an_imported_embedding_model_is_asked_for_vectors(imported: Site) -> None:
+def test_an_imported_embedding_model_returns_vectors(imported: Site) -> None:
     text = RECIPE.replace("serve {model}", "serve {model} --runner pooling")
     (imported.folder / "open-tiny.yaml").write_text(text)
     imported.sparkwright(*IMPORT, code=1)

@@ -49,7 +49,7 @@ def lock(converged: Site) -> Iterator[Path]:
 
 
 @pytest.mark.faults
-def test_two_hosts_with_one_lock_are_equal(converged: Site, lock: Path) -> None:
+def test_two_hosts_with_one_lock_get_equal_content(converged: Site, lock: Path) -> None:
     made = converged.call(*LOCKING, timeout=60)
     assert made.returncode == 0, made.stderr
     assert converged.call(*LOCKING, "--check", timeout=60).returncode == 0

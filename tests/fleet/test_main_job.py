@@ -41,7 +41,7 @@ class TestFirstRuns:
                 assert re.search(rf"\[{host}\] +{re.escape(name)}", run.output), (host, name)
         assert {host: fingerprint(host) for host in MACHINES} == before
 
-    def test_the_first_run_turns_bare_hosts_into_serving_ones(self, site: Site) -> None:
+    def test_after_the_first_run_bare_hosts_serve(self, site: Site) -> None:
         untouched = fingerprint("hopper-1")
         run = site.deploy(refused={"hopper-1"})
         assert run.changed == set(GOOD)
@@ -51,7 +51,7 @@ class TestFirstRuns:
         for host in GOOD:
             (service,) = run.host(host)["services"]
             assert service["smoke"]["failures"] == []
-            # health, models, key, generation, speculation, through the proxy, and from outside
+            # checks: health, models, key, generation, speculation, through the proxy, from outside
             assert service["smoke"]["total"] == 7
 
     def test_the_printed_command_line_gets_an_answer(self, site: Site) -> None:
@@ -91,7 +91,7 @@ def test_hosts_match_the_readme(converged: Site) -> None:
         assert code == "401"
 
 
-def test_weights_are_real_files_equal_to_the_hubs(converged: Site) -> None:
+def test_weights_are_regular_files_with_the_hubs_content(converged: Site) -> None:
     for host in GOOD:
         assert ssh(host, "sudo find /opt/models -type l") == ""
         assert ssh(host, "sudo find /opt/models -name '*.part' -o -name '.staging*'") == ""
@@ -182,7 +182,7 @@ def test_a_boot_starts_the_service(converged: Site) -> None:
     assert run.host("spark-2")["services"][0]["smoke"]["failures"] == []
 
 
-def test_an_engine_that_ends_with_0_is_started_again(converged: Site) -> None:
+def test_an_engine_that_exits_with_0_is_restarted(converged: Site) -> None:
     """vLLM can end with code 0 when a worker dies (vllm#48966)."""
     before = container("spark-2")
     inside("spark-2", "docker", "kill", "--signal", "TERM", "sparkwright-qwen36")

@@ -17,14 +17,14 @@ def test_a_killed_service_causes_one_notice(converged: Site) -> None:
 
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            """Take it."""
+            """Record a notice."""
             got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Nothing."""
+            """Print no log."""
 
     def restarts() -> int:
         return int(ssh(HOST, "systemctl show -p NRestarts --value sparkwright-qwen36"))

@@ -1,4 +1,4 @@
-"""A model named only by its repository: deployed on an empty host, asked, and removed."""
+"""A model named only by its repository: deployed on an empty host, used, and removed."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def own(site: Site) -> Iterator[Site]:
     ssh(HOST, "sudo systemctl disable --now sparkwright-chat 2>/dev/null || true")
 
 
-def test_a_model_by_name_is_deployed_answers_and_is_removed(own: Site) -> None:
+def test_a_model_given_only_by_name_is_deployed_answers_and_is_removed(own: Site) -> None:
     (planned,) = json.loads(own.sparkwright("plan", *WORDS, "--json"))
     (service,) = planned["services"]
     texts = {item["name"]: item for item in [*service["derived"], *service["arguments"]]}

@@ -39,7 +39,7 @@ def hello(converged: Site) -> Iterator[Site]:
     converged.restore("deploy.py")
 
 
-def test_a_users_role_is_in_the_report_and_skips_a_refused_host(hello: Site) -> None:
+def test_a_users_role_appears_in_the_report_and_skips_a_refused_host(hello: Site) -> None:
     dry = hello.run("--dry", "--diff")
     assert "+ Lab: NVIDIA GB10, driver 580.95.05, serves qwen36" in dry.output
     assert dry.changed == set()

@@ -54,7 +54,7 @@ def test_progress_shows_downloads_and_a_boot(site: Site) -> None:
     assert re.search(rf"\[{HOST}\] +{phase}", run.output), run.output
     assert re.search(rf"{HOST}: {phase}", restarted), restarted
     assert re.search(rf"\[{HOST}\] +watching for another \d+ s", run.output), run.output
-    # The run does not ask an unchanged host for its progress.
+    # A run sends no request for progress to an unchanged host.
     site.deploy("--limit", HOST)
     again = site.deploy("--limit", HOST)
     assert again.changed == set()

@@ -22,7 +22,7 @@ def proved(site: Site) -> Iterator[Site]:
 
 
 @pytest.mark.timeout(600)
-def test_the_page_shows_every_kept_promise_of_the_recipe(proved: Site) -> None:
+def test_the_report_shows_every_passed_check_of_the_recipe(proved: Site) -> None:
     text = proved.sparkwright("smoke", "inventory/virtual.py", *LIMIT)
     assert text.count("image") >= len(GOOD)
     proved.sparkwright("history", "inventory/virtual.py", *LIMIT)
@@ -34,7 +34,7 @@ def test_the_page_shows_every_kept_promise_of_the_recipe(proved: Site) -> None:
     assert proved.key not in page
 
 
-def test_a_broken_ability_is_named_with_its_remedy(proved: Site) -> None:
+def test_a_failed_deep_check_is_reported_with_its_remedy(proved: Site) -> None:
     """The service passes the short test at a deploy, but not the deep test."""
     fault = '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "ignores-schema"},'
     proved.edit("group_data/rtx50.py", '"port": 8000,', fault)
@@ -47,7 +47,7 @@ def test_a_broken_ability_is_named_with_its_remedy(proved: Site) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_doctor_finds_each_fault_and_nothing_on_a_healthy_host(proved: Site) -> None:
+def test_the_doctor_reports_each_fault_and_no_finding_on_a_healthy_host(proved: Site) -> None:
     well = proved.sparkwright("doctor", "inventory/virtual.py", "--limit", "spark-1")
     assert "spark-1" in well
     proved.gpu("spark-2", "driver-dead")

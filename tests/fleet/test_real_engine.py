@@ -33,8 +33,8 @@ ADAPTED = SERVICES.replace(
 OBJECTS = (
     "sudo find -L /opt/sparkwright/services/tiny/caches/current -name '*.so' -printf '%P %T@\\n'"
 )
-#: Requests that check the protocol, and requests that check the meaning, which a model of one word
-#: lacks.
+#: Deep checks of the protocol, and checks of the meaning of answers, which fail with a model of one
+#: word.
 PROTOCOL = {
     *("health", "aliases", "key", "completion", "stream", "context-limit"),
     *("prefix-cache", "speculation"),
@@ -121,8 +121,7 @@ def test_bench_agrees_with_the_engines_own_counters(engine: Site) -> None:
     assert [cell.concurrency for cell in result.cells] == [1, 4], done.stdout + done.stderr
     for cell in result.cells:
         assert cell.errors == 0
-        # The engine answers every request with one word, which the smoke test's own count shows,
-        # too.
+        # The engine repeats one word in every answer, so many drafts are accepted.
         assert 0.3 < cell.measures["acceptance"] <= 1
     assert str(result.engine) == "vLLM 0.32.0"
 
@@ -141,8 +140,8 @@ def test_a_second_start_compiles_nothing(engine: Site) -> None:
 
 
 def test_an_adapter_answers_under_its_own_name(engine: Site) -> None:
-    """The adapter's matrices change the answer: the body begins a sentence, the adapter repeats
-    a word.
+    """The adapter's matrices change the answer: the base model begins a sentence, the adapter
+    repeats a word.
     """
     inventory = (engine.folder / "inventory/virtual.py").read_text()
     (engine.folder / "inventory/real.py").write_text(inventory + ADAPTED)

@@ -136,7 +136,7 @@ def test_an_unprepared_host_is_left_out_or_stops_the_rollout(rolling: Site) -> N
 
 
 @pytest.mark.faults
-def test_two_runs_at_once_name_each_other(rolling: Site) -> None:
+def test_a_second_run_names_the_first_run(rolling: Site) -> None:
     ssh("spark-1", "sudo mkdir -p /opt/sparkwright/state/switch;"
         " sudo touch /opt/sparkwright/state/switch/hold-writing")  # fmt: skip
     first = rolling.start("--limit", "spark-1", "--data", f"image_tag={NEW}")

@@ -36,7 +36,7 @@ def bare_fleet(converged: Site) -> Iterator[Site]:
     hub("DELETE")
 
 
-def test_the_uplink_carries_one_copy_for_all_hosts(bare_fleet: Site) -> None:
+def test_all_hosts_share_one_download_over_the_uplink(bare_fleet: Site) -> None:
     fetching = bare_fleet.only_fetching()
     before = _way_out()
     bare_fleet.deploy(refused={"hopper-1"}, deploy=fetching)

@@ -90,7 +90,7 @@ def unneeded(converged: Site) -> Iterator[str]:
     inside(HOST, "rm", "-rf", old)
 
 
-def test_pruning_is_shown_then_executed_and_then_finds_nothing(
+def test_pruning_is_shown_then_executed_and_a_second_pruning_finds_no_files(
     converged: Site, unneeded: str
 ) -> None:
     arguments = f"model AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{'0' * 12}"
@@ -112,7 +112,9 @@ def test_pruning_is_shown_then_executed_and_then_finds_nothing(
     assert text.endswith("freed: 0 bytes\n")
 
 
-def test_removal_is_shown_then_executed_and_then_finds_nothing(converged: Site) -> None:
+def test_removal_is_shown_then_executed_and_a_second_removal_finds_no_files(
+    converged: Site,
+) -> None:
     removal = ("--limit", "rtx-1")
     before = (fingerprint("rtx-1"), container("rtx-1"))
     dry = converged.run(
@@ -143,6 +145,6 @@ def test_removal_is_shown_then_executed_and_then_finds_nothing(converged: Site) 
     assert "No changes" in again.output
     assert converged.sparkwright(*remove) == (
         "rtx-1: removed nothing\nrtx-1: left /opt/models: the models (--weights removes them)\n"
-        "rtx-1: the next deploy uses this host again: remove it from inventory/virtual.py\n"
+        "rtx-1: deploys use this host again until you remove it from inventory/virtual.py\n"
     )
     assert release("spark-1")

@@ -1,4 +1,4 @@
-"""Faults between the steps of a switch: a host always ends with one whole release that answers.
+"""Faults between the steps of a switch: a host always ends with one complete release that answers.
 
 At each step three hosts are held: then the controller is killed, spark-1 loses power, Docker is
 restarted on spark-2, and rtx-1 loses its connection and the switching process.
@@ -56,7 +56,7 @@ def assert_whole(host: str) -> None:
 
 @pytest.mark.parametrize("held", STEPS)
 @pytest.mark.timeout(400)
-def test_a_fault_at_each_step_leaves_one_whole_release(rolling: Site, held: str) -> None:
+def test_after_a_fault_at_each_step_one_complete_release_runs(rolling: Site, held: str) -> None:
     hold(held)
     tag = '"lab-oom"' if held == "reverting" else NEW
     if release("spark-1") != release("rtx-1"):

@@ -12,8 +12,8 @@ from lab.fakes import GPUS
 from tests.fleet.site import ROOT, Site, bare, ssh
 from tests.unit.builders import catalog
 
-#: Recipes of a Spark and of a card; the other recipes have other images, bodies and figures, and
-#: are tested with the faults.
+#: Recipes of a Spark and of a card. The other recipes, with other images, models and figures, are
+#: tested together with the faults.
 FIRST = ("gemma4-26b-a4b-dflash-agentic", "qwen35-4b-rtx-16gb")
 RECIPES = [
     pytest.param(name, marks=[] if name in FIRST else [pytest.mark.faults])
@@ -48,7 +48,7 @@ def systems(site: Site) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_every_recipe_deploys_and_answers(systems: Site, recipe: str) -> None:
+def test_every_recipe_is_deployed_and_answers(systems: Site, recipe: str) -> None:
     host, gpu = _host(recipe)
     systems.gpu(host, kind=gpu)
     text = (ROOT / "inventory/virtual.py").read_text()

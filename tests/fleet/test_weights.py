@@ -30,7 +30,7 @@ def _verify(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_flipped_bit_is_found_on_demand_and_fetched_again(converged: Site) -> None:
+def test_a_flipped_bit_is_found_on_request_and_its_file_is_fetched_again(converged: Site) -> None:
     good = _verify(converged, "--limit", "spark-1")
     assert good.returncode == 0, good.stdout
     assert "17 files" in good.stdout

@@ -55,7 +55,7 @@ class Load:
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def __enter__(self) -> Load:
-        """Begin."""
+        """Start the workers."""
         for number in range(self.workers):
             thread = threading.Thread(target=self._work, args=(number % 2 == 0,), daemon=True)
             thread.start()

@@ -109,5 +109,5 @@ def _at(document: Any, path: tuple[Any, ...]) -> Any:
 
 
 def python(value: Any) -> str:
-    """A value as a line of Python that makes it."""
+    """Python expression of a value."""
     return f"(lambda nan, inf: {value!r})(float('nan'), float('inf'))"

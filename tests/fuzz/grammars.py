@@ -22,7 +22,7 @@ from tests.unit.builders import locked, plan
 
 _DATA = Tables(__file__).data
 _MODELS = (HostSettings, ServiceSettings, RolloutSettings, AddressSettings)
-#: Lines of every depth, so that some of them are right in place.
+#: Keys of all kinds of settings, so that some of them are valid where they are drawn.
 KEYS = st.one_of(
     st.sampled_from(
         sorted({name for model in _MODELS for name in model.model_fields} | {*CONNECTION_KEYS})
@@ -31,7 +31,7 @@ KEYS = st.one_of(
     texts,
 )
 _SETTINGS: dict[str, Any] = _DATA["SETTINGS"]
-#: Lines that no file of settings should have.
+#: Lines that are invalid in a file of settings.
 _LINES = st.sampled_from(
     (
         *_DATA["LINES"],
@@ -45,7 +45,7 @@ _LINES = st.sampled_from(
 
 
 def _file(lines: st.SearchStrategy[list[str]]) -> st.SearchStrategy[bytes]:
-    """A file of these lines, sometimes in an encoding that no such file may have."""
+    """A file of these lines, sometimes in an encoding that is not allowed."""
     encoded = lines.map(lambda item: "\n".join(item).encode("utf-8", "surrogatepass"))
     odd = lines.map(lambda item: "\n".join([*item, "# é"]).encode("latin-1", "replace"))
     marked = encoded.map(lambda data: b"\xef\xbb\xbf" + data)
@@ -154,7 +154,7 @@ def _locked() -> Any:
 entry = st.sampled_from([_entry(path) for path in CATALOG]).flatmap(_yaml)
 lock = _yaml(_locked())
 
-#: Commands that contact no host, and `up`, which contacts none without a terminal. All other
+#: Commands that contact no host, and `up`, which contacts no host without a terminal. Other
 #: commands validate the same arguments before they connect.
 _COMMANDS = _DATA["COMMANDS"]
 assert set(_COMMANDS) <= {name for section in sections().values() for name in section}
@@ -170,7 +170,7 @@ command_line = st.tuples(
 ).map(lambda pair: (pair[0], *(word.replace("\0", "") for word in pair[1])))
 _UP_WORDS = st.sampled_from(_DATA["UP_WORDS"])
 _UP_OPTIONS = st.sampled_from(_DATA["UP_OPTIONS"])
-#: Boxes for a login, and options; most values are plausible.
+#: Arguments of `up`: logins of boxes, and options; most values are plausible.
 up = st.tuples(
     st.lists(st.one_of(*[st.sampled_from(_DATA["BOXES"])] * 5, _WORDS), min_size=1, max_size=3),
     st.lists(st.one_of(*[_UP_OPTIONS] * 5, st.lists(_UP_WORDS, max_size=2)), max_size=2),

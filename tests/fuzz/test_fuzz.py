@@ -1,4 +1,4 @@
-"""Any input of a user ends in time with a known exit code, without a traceback or a stray file.
+"""Every command ends in time with a known exit code for any input, without traceback or stray file.
 
 The tests try a few hundred inputs; `make test-fuzz` tries 6,000.
 """
@@ -51,7 +51,7 @@ def _run(files: dict[str, str | bytes], *arguments: str, outputs: Iterable[str] 
 
 @many
 @given(data=grammars.inventory)
-def test_no_inventory_crashes(data: bytes) -> None:
+def test_no_inventory_crashes_check(data: bytes) -> None:
     _run({"inventory/lab.py": data}, "check", "inventory/lab.py")
 
 
@@ -59,26 +59,26 @@ def test_no_inventory_crashes(data: bytes) -> None:
 @given(data=grammars.group_data)
 @example(data=f"ssh_paramiko_connect_kwargs = {Deep(3000)!r}".encode())
 @example(data=f"ssh_port = {Deep(3000)!r}".encode())
-def test_no_group_data_crashes(data: bytes) -> None:
+def test_no_group_data_crashes_check(data: bytes) -> None:
     _run({"group_data/all.py": data}, "check", "inventory/lab.py")
 
 
 @many
 @given(data=grammars.entry)
-def test_no_catalog_entry_crashes(data: bytes) -> None:
+def test_no_catalog_entry_crashes_check(data: bytes) -> None:
     files: dict[str, str | bytes] = {"catalog/mine.yaml": data}
     _run(files, "check", "inventory/lab.py")
 
 
 @many
 @given(data=grammars.lock)
-def test_no_lock_crashes(data: bytes) -> None:
+def test_no_lock_crashes_render(data: bytes) -> None:
     _run({"fleet.lock": data}, "render", "inventory/lab.py", "out", outputs=["out"])
 
 
 @many
 @given(arguments=grammars.command_line)
-def test_no_command_line_crashes(arguments: tuple[str, ...]) -> None:
+def test_no_command_line_crashes_sparkwright(arguments: tuple[str, ...]) -> None:
     # Every word may name a path; `report` has its own output path.
     named = {part for word in arguments for part in (word, word.rpartition("=")[2]) if part}
     _run({}, *arguments, outputs=[*named, *([".sparkwright"] if "report" in arguments else [])])

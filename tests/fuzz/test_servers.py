@@ -25,7 +25,7 @@ _CONFIG = b'{"architecture": "arm64"}'
 _BLOB = {"digest": f"sha256:{hashlib.sha256(_CONFIG).hexdigest()}", "size": 2}
 _FILE = {"rfilename": "config.json", "size": 2, "blobId": _HEX}
 _LARGE = {"rfilename": "a.safetensors", "lfs": {"size": 9, "sha256": "0" * 64, "pointerSize": 9}}
-#: An honest answer of each kind of server: of a registry, of its index, and of a hub.
+#: A valid answer of each kind of server: of a registry, of its index, and of a hub.
 HONEST: list[dict[str, Any]] = [
     {"config": _BLOB, "layers": [_BLOB], "architecture": "arm64", "token": "x"},
     {"manifests": [{**_BLOB, "platform": {"os": "linux", "architecture": "arm64"}}]},
@@ -71,7 +71,7 @@ class _Drawn(Handler):
     source=st.sampled_from(sorted(ASK)),
     answers=st.lists(st.tuples(_STATUS, _BODIES, _HEADERS), min_size=1, max_size=3),
 )
-def test_no_answer_crashes(source: str, answers: list[tuple[int, bytes, dict[str, str]]]) -> None:
+def test_clients_never_crash(source: str, answers: list[tuple[int, bytes, dict[str, str]]]) -> None:
     with listening(_Drawn, answers=answers) as port, suppress(UserError):
         ASK[source](f"http://127.0.0.1:{port}")
 
@@ -82,7 +82,7 @@ def test_no_answer_crashes(source: str, answers: list[tuple[int, bytes, dict[str
     changes=st.dictionaries(st.integers(0, 999), st.integers(0, 255), max_size=4),
     more=st.binary(max_size=20),
 )
-def test_no_gguf_header_crashes(cut: int, changes: dict[int, int], more: bytes) -> None:
+def test_no_gguf_header_crashes_the_parser(cut: int, changes: dict[int, int], more: bytes) -> None:
     data = bytearray(gguf(order="<>"[cut % 2], more=more if cut % 3 == 0 else b""))
     for place, value in changes.items():
         data[place % len(data)] = value
@@ -93,7 +93,7 @@ def test_no_gguf_header_crashes(cut: int, changes: dict[int, int], more: bytes) 
 
 
 @pytest.mark.parametrize(("source", "data"), [("registry", HONEST[0]), ("hub", HONEST[2])])
-def test_honest_servers_are_understood(source: str, data: Any) -> None:
-    """Values near to accepted answers are drawn."""
+def test_valid_answers_of_servers_are_accepted(source: str, data: Any) -> None:
+    """Hypothesis draws values that resemble accepted answers."""
     with listening(_Drawn, answers=[(200, text(data), {}), (200, _CONFIG, {})]) as port:
         ASK[source](f"http://127.0.0.1:{port}")

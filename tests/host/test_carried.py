@@ -73,7 +73,7 @@ def test_every_program_loads_without_other_packages(python: str) -> None:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_an_observation_needs_no_plan(python: str) -> None:
+def test_a_host_is_observed_without_a_plan(python: str) -> None:
     request = encode(ObservationRequest())
     by_input = _python(python, programs.BY_STANDARD_INPUT, programs.payload(observe, request))
     by_argument = _python(python, programs.argument(observe, request))
@@ -96,7 +96,7 @@ def test_sent_programs_lack_docstrings_and_keep_their_lines(tmp_path: Path) -> N
 
 
 def _module(folder: Path, text: str) -> ModuleType:
-    """A module of this text; it is not run."""
+    """Make a module from this text, without running the text."""
     file = folder / "written.py"
     file.write_text(text)
     spec = spec_from_file_location("written", file)
@@ -105,7 +105,7 @@ def _module(folder: Path, text: str) -> ModuleType:
 
 
 def test_programs_run_on_3_10_and_import_only_host_programs() -> None:
-    """The downloader has its own libraries, which are sent with it."""
+    """The downloader has its own libraries, which are sent with the program."""
     for name in _NAMES:
         tree = ast.parse(programs.source(import_module(name)), feature_version=(3, 10))
         for node in ast.walk(tree):
@@ -222,7 +222,7 @@ def test_a_record_behaves_like_a_standard_dataclass() -> None:
                 change()
 
 
-def test_light_records_behave_like_real_records(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_behave_equally_with_the_hosts_dataclasses(monkeypatch: pytest.MonkeyPatch) -> None:
     """The contract holds with the hosts' replacement of the standard library's dataclasses, too."""
     monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
     light_records = ModuleType(records.__name__)

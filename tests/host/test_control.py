@@ -137,7 +137,7 @@ def test_a_stop_record_holds_until_the_next_start(host: Host) -> None:
     assert (mark.by, mark.why, mark.keep) == ("ann@laptop", "too loud", False)
     assert mark.holds({"ActiveState": "inactive", "ActiveEnterTimestamp": SINCE})
     assert not mark.holds({"ActiveState": "active", "ActiveEnterTimestamp": SINCE})
-    # Another user has started the service, whose later end is not this stop.
+    # Another user has started the service later, so that this stop no longer explains its end.
     assert not mark.holds({"ActiveState": "failed", "ActiveEnterTimestamp": "later"})
     assert systemd.is_enabled("sparkwright-a.service")  # a boot starts the service
     host.do(action=START, services=("a",))
@@ -169,7 +169,7 @@ def test_a_started_service_must_answer(host: Host) -> None:
         "start sparkwright-a.service sparkwright-b.service",
     ]
     assert answer.done == {"a": "answers after 0 s", "b": "started"}
-    # Both services are asked at once, in any order.
+    # Both services are checked in parallel, in any order.
     assert {(asked.name, asked.proxy) for asked in host.asked} == {("a", None), ("b", None)}
     assert len(host.asked) == 2
     assert answer.faults == ("b: health: no answer",)
@@ -187,7 +187,7 @@ def test_a_service_that_does_not_stop_is_reported(host: Host) -> None:
 
 
 def test_only_an_immediate_stop_ends_a_switch(host: Host) -> None:
-    """The switch would start again a service that a user has stopped."""
+    """Otherwise the switch would restart a service that a user has stopped."""
     host.switching = True
     answer = host.do()
     assert "a switch to another release is under way" in answer.faults[0]
@@ -216,7 +216,7 @@ def test_an_unknown_service_name_reaches_no_command(host: Host, name: str) -> No
 
 
 def test_a_sleeping_service_is_left_asleep_and_refused_by_name(host: Host) -> None:
-    """Two services of a group do not fit at once; only `activate` exchanges them."""
+    """Two services of a group do not fit into memory together; only `activate` exchanges them."""
     host.group()
     host.running = {"a"}
     for action in (START, RESTART):
@@ -247,7 +247,7 @@ def test_a_silent_proxy_returns_the_host_to_maintenance(host: Host) -> None:
     assert homes.maintenance() == mark
 
 
-def test_a_service_stopped_by_request_is_not_waited_for(host: Host) -> None:
+def test_the_end_of_maintenance_does_not_wait_for_a_stopped_service(host: Host) -> None:
     host.maintain(on=True)
     mark = Stopped("ann@laptop", 1.0, active=SINCE)
     files.write_record(host.root / "services/b" / homes.STOPPED, mark)

@@ -95,7 +95,7 @@ def test_only_the_directory_of_a_releases_own_kv_cache_is_removed(
     assert bool(answer.left) == (path is not None)
 
 
-def test_a_link_that_is_made_while_a_kv_cache_is_removed_leads_nowhere(
+def test_a_link_made_during_the_removal_of_a_kv_cache_is_not_followed(
     host: DiskUsageRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release, caches = "0123456789ab", tmp_path / "disk/sparkwright-kv/chat"

@@ -70,7 +70,7 @@ def test_an_answer_is_bounded(host: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ("hidden", "texts"), [("GET /health", ["ready", "warm"]), ("", ["GET /health"] * 5)]
 )
 def test_hidden_lines_make_room_for_other_lines(host: Path, hidden: str, texts: list[str]) -> None:
-    """journalctl is asked for more entries, until there are enough lines or no further entry."""
+    """The program reads more entries of the journal until it has enough lines, or all entries."""
     entries = [*map(_entry, ["ready", "warm"]), *[_entry("GET /health")] * 30]
     (host / "journal").write_text("\n".join(entries))
     program(host / "bin", "journalctl", JOURNALCTL.replace("cat ", "tail -n ${5#--lines=} "))

@@ -50,7 +50,7 @@ def _engine(fails: str | None = None) -> Iterator[tuple[Engine, Server]]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing."""
+            """Print no log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         thread = threading.Thread(target=http.serve_forever, args=(0.02,))

@@ -11,7 +11,7 @@ from sparkwright.site.fleet import plan_fleet
 from tests.install.conftest import User
 from tests.unit.builders import locked
 
-# One venv for all of them, also where tests run side by side (--dist loadgroup).
+# All tests of this module share one venv, also if tests run in parallel (--dist loadgroup).
 pytestmark = [pytest.mark.install, pytest.mark.xdist_group("install")]
 
 HOSTS = [
@@ -29,7 +29,7 @@ def lab(user: User) -> Path:
 
 
 def _lock(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Output of `sparkwright lock` if registry and hub answer."""
+    """Write the lock that `sparkwright lock` would write with registry and hub."""
     monkeypatch.chdir(site)
     hosts = plan_fleet(read_inventory(Path("inventory/lab.py"))).or_raise().values()
     (site / "fleet.lock").write_text(locked(*[host.plan for host in hosts]))
@@ -40,7 +40,7 @@ def test_the_entry_point_and_the_module_have_this_version(user: User) -> None:
         assert user.run(*arguments).stdout == f"sparkwright, version {__version__}\n"
 
 
-def test_dependencies_are_complete_and_no_development_tool_is_there(user: User) -> None:
+def test_dependencies_are_complete_and_no_development_tool_is_installed(user: User) -> None:
     assert user.run("python", "-m", "pip", "check").returncode == 0
     listed = user.run("python", "-m", "pip", "list", "--format", "json").stdout
     names = {package["name"].lower() for package in json.loads(listed)}

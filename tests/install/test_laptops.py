@@ -119,7 +119,7 @@ def test_the_readmes_install_command_is_enough(laptop: Laptop) -> None:
     )
     command = re.sub(r"git\+\S+", "git+https://here.invalid/sparkwright.git", line)
     assert command != line
-    # pipx takes no address without a host.
+    # pipx accepts no git address without a host.
     git = "git config --global url.file:///srv/dist/.insteadOf https://here.invalid/\n"
     starts(laptop(f'{git}{command}\nPATH="$HOME/.local/bin:$PATH"\n{_FIRST}'))
 

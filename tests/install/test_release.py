@@ -68,7 +68,7 @@ def test_the_sdist_has_the_repositorys_files(sdist: Path) -> None:
 
 
 @pytest.mark.skipif("SPARKWRIGHT_DIST" not in os.environ, reason="no release: make release-check")
-def test_a_release_is_three_files_of_one_version(wheel: Path, sdist: Path) -> None:
+def test_a_release_has_three_files_of_one_version(wheel: Path, sdist: Path) -> None:
     sbom = wheel.with_suffix(".cdx.json")
     assert {*wheel.parent.glob(f"*{__version__}*")} == {wheel, sdist, sbom}
     assert json.loads(sbom.read_text())["metadata"]["component"]["version"] == __version__

@@ -1,4 +1,4 @@
-"""The wheel carries the library and its data once, and no file of tests and lab."""
+"""The wheel contains the library and its data once, and no file of tests and lab."""
 
 import email
 import tarfile

@@ -16,7 +16,9 @@ def _a_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The fetch program's libraries, without PyPI and a terminal; and the built bundles."""
+    """Fake the bundles of the fetch program's libraries, without PyPI and a terminal; return the
+    architecture and cache of each build.
+    """
     archive = tmp_path / "libraries.tar.gz"
     archive.write_bytes(b"libraries")
     built: list[Any] = []

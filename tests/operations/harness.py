@@ -87,7 +87,7 @@ class FakeState:
 
 @dataclass(eq=False)
 class FakeHost:
-    """A host that answers questions from a table, and records them.
+    """A host that answers programs' requests from a table, and records the requests.
 
     Attributes:
         answers: program -> its answer, a function of a request, or an exception to raise.
@@ -204,7 +204,7 @@ def held(request: Any) -> LockAnswer:
 
 
 def busy(request: Any) -> LockAnswer:
-    """The lock's answer: Ann has it, for three minutes."""
+    """The lock's answer: Ann has had the lock for three minutes."""
     return LockAnswer(False, ANN, 1000.0)
 
 
@@ -251,7 +251,7 @@ class Case:
 
 
 def check(operation: Any, case: Case, seen: Observation, request: ObservationRequest) -> None:
-    """Each case has its stated result: observed only, executed, and with another run's lock."""
+    """Check the result of a case: only observed, executed, and with another run's lock."""
     dry = run(fake(seen, request, **case.answers), operation, **case.arguments)
     if case.noop is not None:
         assert (dry.commands, dry.host.lines) == ([], [])

@@ -28,7 +28,7 @@ CREATED = "2026-07-01T00:00:00Z"
 
 
 def host_run(host: FakeHost, services: Mapping[str, Any] = SPARK, **data: Any) -> HostRun:
-    """A host in a run; settings as group_data gives them."""
+    """A host in a run, with settings as in group_data."""
     planned = plan(services, host=host.name, **data)
     everyone = {host.name: {"services": dict(services), **data}}
     return HostRun(

@@ -1,4 +1,4 @@
-"""The common form of operations: messages of a dry run, one command, one message of a failure."""
+"""Common behaviour of operations: messages of a dry run, one command, one message of a failure."""
 
 from types import SimpleNamespace
 from typing import Any

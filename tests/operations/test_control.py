@@ -56,7 +56,7 @@ def test_phases_of_a_boot_are_shown_during_the_wait(
     assert asked["watch"][0]["state"] == "/opt/sparkwright/state/control"
     count = len(ran.host.asked)
     gevent.sleep(0.05)
-    assert len(ran.host.asked) == count  # no further question is sent
+    assert len(ran.host.asked) == count  # no further request is sent
 
 
 def test_only_a_stop_continues_beside_a_run_that_may_have_died() -> None:
@@ -92,7 +92,7 @@ def test_after_a_silent_host_no_further_host_is_restarted() -> None:
     assert (ran.well, made.programs) == (False, ["lock"])
 
 
-def test_a_host_is_taken_out_under_the_lock() -> None:
+def test_maintenance_takes_the_lock_and_reports_changes() -> None:
     answer = MaintenanceAnswer(MARK, ("qwen36: out",))
     texts: list[Any] = []
     made = fake(probe(), maintenance=answer)

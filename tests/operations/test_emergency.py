@@ -1,5 +1,5 @@
 """Every command of an emergency, with a broken plan: the command uses the hosts' state; only a
-lying host fails, and a deploy does not start.
+host with false answers fails, and a deploy does not start.
 """
 
 from pathlib import Path
@@ -43,7 +43,7 @@ def gate(release: str = "b" * 12, root: str = ROOT, **changes: Any) -> dict[str,
 
 
 def status(*, root: str = ROOT, proxy: Any = None, **changes: Any) -> HostStatus:
-    """A host with one service of two releases."""
+    """Status of a host with one service, which has two releases."""
     seen = encode(answer())
     for release, kept in seen["services"]["qwen36"]["releases"].items():
         kept["service"] = gate(release, root, proxy=proxy)

@@ -39,7 +39,7 @@ def test_the_example_runs_unchanged(name: str) -> None:
 
 @pytest.fixture
 def unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No server resolves tags and revisions, and the key comes from the environment."""
+    """Resolve tags and revisions without a server, and take the key from the environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARKWRIGHT_API_KEY", "sk-0123456789abcdef")
     monkeypatch.setattr(

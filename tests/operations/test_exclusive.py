@@ -141,7 +141,7 @@ def test_an_idle_service_is_recorded_on_its_host_and_stays_stopped_in_the_next_d
     ("do", "release", "change"),
     [("sleep", None, None), ("sleep", OLD, "stop"), ("stop", None, "stop")],
 )
-def test_an_engine_that_sleeps_runs_on_in_a_deploy_that_changes_nothing(
+def test_a_deploy_without_changes_leaves_a_sleeping_engine_running(
     do: str, release: str | None, change: str | None
 ) -> None:
     settings = {"chat": {"recipe": RECIPE, "idle": {"after": "2h", "do": do}}}

@@ -1,4 +1,4 @@
-"""Facts: captured answers in, typed values out (``facts/``); and one execution for all of them."""
+"""Facts: captured answers become typed values (``facts/``), and all facts share one execution."""
 
 import json
 import os
@@ -23,7 +23,7 @@ CAPTURES = Path(__file__).parent / "facts"
 OBSERVE = "sparkwright-observe"
 
 
-def test_captures_are_read_like_in_pyinfras_tests() -> None:
+def test_captured_facts_pass_in_the_form_of_pyinfras_tests() -> None:
     folders = {folder.name: len(list(folder.iterdir())) for folder in CAPTURES.iterdir()}
     assert set(folders) == {name for name in vars(facts) if name[0].isupper()}
     arguments = ["-q", "-p", "no:cacheprovider", "tests/operations/captured_facts.py"]
@@ -35,7 +35,7 @@ def test_captures_are_read_like_in_pyinfras_tests() -> None:
     assert f"{sum(folders.values())} passed" in done.stdout
 
 
-def test_the_question_needs_neither_input_nor_a_password() -> None:
+def test_an_observation_needs_neither_input_nor_a_password() -> None:
     command = views.HostObservation().command(ports=[8000]).get_raw_value()
     once, again = command.split(" || ")
     assert once == f"sudo -n {again}"
@@ -47,7 +47,7 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
 # --- Through pyinfra itself -----------------------------------------------------------------------
 
 
-def test_three_facts_take_one_execution() -> None:
+def test_three_facts_share_one_execution() -> None:
     host = host_of(real_state(observe=probe()))
     with on(host):
         assert host.get_fact(views.NvidiaDriver) == "580.95.05"
@@ -68,7 +68,7 @@ def test_a_fact_with_arguments_extends_the_observation() -> None:
         )  # fmt: skip
         host.get_fact(views.LockHolder, files=["/etc/x"])
     assert executed(host) == [OBSERVE] * 3
-    # The answer to this narrower request replaces no known fact.
+    # The answer to this narrower request does not replace the earlier, wider observation.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
 
 

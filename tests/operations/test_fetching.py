@@ -217,7 +217,7 @@ def test_a_failed_job_fails_the_host_with_its_message(job: Any, message: str) ->
 
 
 def test_the_wait_for_a_job_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job itself continues; missing files are not proved."""
+    """The job itself continues, but the host fails since files are missing."""
     monkeypatch.setattr("sparkwright.operations.lib.jobs._PATIENCE", 0)
     problems = [f"{PLACE} is not there"]
     host = fake(probe(), **_answers(proof=problems))

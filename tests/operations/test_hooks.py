@@ -80,7 +80,7 @@ def test_pyinfras_command_line_calls_the_plan_before_the_first_connection(tmp_pa
     assert order[1] < connected
 
 
-def test_a_known_fact_is_not_queried() -> None:
+def test_a_fact_with_an_observed_value_is_not_queried() -> None:
     host = host_of(real_state())
     asked: list[Any] = []
 
@@ -99,7 +99,7 @@ def test_a_known_fact_is_not_queried() -> None:
     assert asked == [(Arch, {}), (Arch, {"_sudo": True})]
 
 
-def test_operations_have_pyinfras_order(
+def test_operations_run_in_pyinfras_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stock = (inspect.stack, inspect.getframeinfo)
@@ -161,7 +161,7 @@ def test_the_next_channel_is_opened_during_the_use_of_a_channel() -> None:
     assert transport.opened == [((), {})] * len(transport.opened)
 
 
-def test_a_channel_of_another_kind_is_opened_as_asked() -> None:
+def test_a_channel_with_arguments_is_opened_with_its_arguments() -> None:
     transport = _Transport()
     hooks.keep_a_channel_open(transport)
     transport.open_session(window_size=7)
@@ -196,7 +196,7 @@ def test_connections_use_our_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result == {"transport_factory": connections._tuned}
 
 
-def test_the_users_connection_settings_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_connection_settings_stay_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"banner_timeout": 9}
     result = _connected_with(monkeypatch, _ssh_state(ssh_paramiko_connect_kwargs=given))
     assert result == {"transport_factory": connections._tuned, "banner_timeout": 9}
@@ -241,7 +241,7 @@ def test_no_prompt_appears_when_a_host_fails() -> None:
     assert len(state.active_hosts) == 1
 
 
-def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
+def test_a_host_that_failed_outside_of_an_operation_has_a_reason() -> None:
     state = real_state("a", "b")
     others.follow(state)
     host = host_of(state, "a")
@@ -252,7 +252,7 @@ def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
     assert memory(host_of(state, "b")).failure is None
 
 
-def test_a_guard_stops_another_operation_before_it_does_anything() -> None:
+def test_a_guard_prevents_another_operation_from_running_a_command() -> None:
     state = real_state("a", "b")
     others.follow(state)
     host = host_of(state)

@@ -60,7 +60,7 @@ def test_the_lock_is_taken_once_in_a_run() -> None:
     assert host.request("lock") == TAKE
     assert TAKE["take"]["pid"] == os.getpid()
     assert host.memory.locked == ROOT
-    # The holder's token opens the lock.
+    # The request contains the token that releases the lock, so no other user may see the request.
     assert host.asked[0].hidden
 
 

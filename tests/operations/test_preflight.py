@@ -54,7 +54,7 @@ def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_an_address_has_the_replicas_that_its_host_reaches(
     balanced: dict[str, Any],
 ) -> None:
-    """The answer comes in the same execution."""
+    """The host tries the replica's addresses in the same execution as the observation."""
     result = {"address": "10.0.0.1", "written": "10.0.0.1", "tried": ["kitchen: unknown"]}
     host = spark(observe=probe(reached={"spark-1": result}))
     item, on = _judged(host, **balanced)
@@ -88,7 +88,7 @@ def test_a_warning_is_reported_and_does_not_refuse() -> None:
     assert host.lines[0] == "warning: docker-user"
 
 
-def test_rules_are_judged_again_by_the_real_hardware() -> None:
+def test_rules_are_checked_again_with_the_observed_hardware() -> None:
     host = spark(observe=probe(memory={"total": 40 << 30, "available": 40 << 30}))
     item, on = _judged(host)
     assert not on
@@ -101,7 +101,7 @@ def _switching(*looks: Any, **changes: Any) -> FakeHost:
     return spark(observe=lambda _: left.pop(0))
 
 
-def test_an_earlier_switch_is_waited_for() -> None:
+def test_preflight_waits_for_an_earlier_switch() -> None:
     host = _switching(True, False)
     host.answers["jobs"] = {UNIT: JobStatus(False, False, {"id": "x", "step": "ended"})}
     _, on = _judged(host)
@@ -120,7 +120,7 @@ def test_a_dry_run_waits_for_no_switch() -> None:
     assert host.programs == ["observe"]
 
 
-def test_another_run_that_switches_is_not_waited_for() -> None:
+def test_preflight_does_not_wait_for_another_runs_switch() -> None:
     host = _switching(True, lock=as_json(ANN))
     _, on = _judged(host)
     assert not on

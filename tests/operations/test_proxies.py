@@ -43,7 +43,7 @@ def test_removal_of_the_proxy_names_its_paths() -> None:
     assert request["config"] == "/srv/sw/gateway/haproxy.cfg"
 
 
-def test_a_switch_changes_the_proxies_too() -> None:
+def test_a_switch_changes_the_proxies() -> None:
     root = "/opt/sparkwright"
     assert proxies.switched(PROXY, FILES, probe(**proxied(ONE)), root) is None
     result = proxies.switched(PROXY, FILES, probe(), root)

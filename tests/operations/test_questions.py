@@ -1,5 +1,5 @@
-"""Questions of the command line: requests to hosts, and their answers: disks, models, samples of
-`sparkwright top`, and keys (a host gets only their hashes).
+"""Queries of the command line, with the answers of hosts: disks, models, samples of `sparkwright
+top`, and keys (a host gets only their hashes).
 """
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ def _single(**answers: Any) -> tuple[Any, HostRun]:
 LOAD = HostLoad(5.0, {"qwen36": {"generated": 10.0}}, (), 100, 40)
 
 
-def test_a_load_sample_is_one_execution_with_a_short_sudo_log() -> None:
+def test_a_load_sample_takes_one_execution_with_a_short_sudo_log() -> None:
     host, item = _single(load=LOAD)
     looks: list[Any] = []
     questions.follow(
@@ -44,7 +44,7 @@ def test_a_load_sample_is_one_execution_with_a_short_sudo_log() -> None:
     assert looks == [LOAD, LOAD]
 
 
-def test_a_host_is_asked_once_per_interval_and_only_while_a_page_is_open(
+def test_a_host_is_queried_once_per_interval_and_only_while_a_page_is_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     host, item = _single()
@@ -70,7 +70,7 @@ def test_a_host_is_asked_once_per_interval_and_only_while_a_page_is_open(
     assert [later - before >= 5 for before, later in pairwise(asked)] == [True] * 3
 
 
-def test_a_host_that_comes_back_is_connected_again() -> None:
+def test_a_host_that_returns_is_reconnected() -> None:
     answers = iter([LOAD, OSError("gone"), LOAD])
     host, item = _single(load=lambda _: answered())
     done: list[str] = []
@@ -126,7 +126,7 @@ def _keyed(services: Any = BEHIND) -> tuple[Any, HostRun]:
     return host, replace(item, keys=Keys({**KEYS.clients, "openclaw": (OPENCLAW,)}, ENGINE))
 
 
-def test_a_host_gets_hashes_of_keys_outside_of_any_command() -> None:
+def test_hashes_of_keys_are_sent_outside_of_the_command_line() -> None:
     host, item = _keyed()
     questions.renewed_keys(host, item)
     assert host.programs == ["lock", "keys"]
@@ -152,7 +152,7 @@ def test_keys_do_not_change_during_another_run() -> None:
     assert "keys" not in host.programs
 
 
-def test_a_host_without_a_proxy_gets_no_question() -> None:
+def test_a_host_without_a_proxy_is_not_queried() -> None:
     host, item = _keyed(SPARK)
     item = replace(item, proxies=None)
     assert questions.renewed_keys(host, item) == ()

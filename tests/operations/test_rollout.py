@@ -193,7 +193,7 @@ def _to_take_back(host: FakeHost, run: Run, row: HostRun) -> list[Any]:
     return rollout.to_take_back(host, run, row)  # type: ignore[arg-type]
 
 
-def test_a_good_switch_is_as_planned_and_can_be_reverted() -> None:
+def test_a_successful_switch_can_be_reverted() -> None:
     run, host, item = _host()
     rollout.remember(item, _switch(item), _ended("good"), run)
     assert item.outcomes == {}
@@ -255,7 +255,7 @@ def test_a_rollback_goes_to_the_former_release() -> None:
     assert [item.to for item in result or ()] == [OLDER]
 
 
-def test_a_release_that_was_good_here_is_watched_for_a_short_time() -> None:
+def test_a_release_with_an_earlier_good_switch_is_watched_briefly() -> None:
     """The run reports the short time; a release that was never proved here is unknown."""
     proved = (_went(OLDER, OLD), _went(OLD, "now"))
     for history, seconds, reason in (

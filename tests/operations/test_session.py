@@ -1,4 +1,4 @@
-"""Sessions of commands: planned, connected, asked, watched and changed, with pyinfra itself."""
+"""Sessions of commands: planned, connected, queried, watched and changed, with pyinfra itself."""
 
 import json
 import logging
@@ -65,7 +65,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opening]
 NAMES = ["@fake/spark-1", "@fake/spark-2"]
 
 
-def test_every_host_is_asked_and_a_silent_host_has_a_reason(opened: Opening) -> None:
+def test_every_host_is_queried_and_a_silent_host_has_a_reason(opened: Opening) -> None:
     events: list[tuple[str, str]] = []
 
     def question(host: Any, run: HostRun) -> str:
@@ -79,14 +79,14 @@ def test_every_host_is_asked_and_a_silent_host_has_a_reason(opened: Opening) -> 
         assert list(answers.failures) == [NAMES[1], "rtx-1"]
         assert answers.failures[NAMES[1]] == "it broke"
         assert "not reached" in answers.failures["rtx-1"]
-        # A host that failed is not asked again.
+        # A host that failed gets no further request.
         assert list(opening.ask(lambda host, _: host.name).answers) == NAMES[:1]
     assert (NAMES[0], "answered") in events
     assert (NAMES[1], "failed") in events
     assert ("rtx-1", "not reached") in events
 
 
-def test_a_question_may_go_to_some_hosts(opened: Opening) -> None:
+def test_a_query_can_be_limited_to_some_hosts(opened: Opening) -> None:
     with opened() as opening:
         answers = opening.ask(lambda host, _: host.name, only=NAMES[1:])
     assert list(answers.answers) == NAMES[1:]

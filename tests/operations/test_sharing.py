@@ -68,7 +68,7 @@ def _peers(run: Run, host: FakeHost, content: str = MODEL) -> tuple[str, ...]:
     return tuple(peer.address for peer in result)
 
 
-def test_a_host_that_has_the_content_is_asked_first() -> None:
+def test_a_host_that_has_the_content_is_the_first_peer() -> None:
     run, (first, second, third) = _fleet(True, False, False)
     assert _peers(run, second) == ("http://10.0.0.1:18650",)
     assert _peers(run, third)[0] == "http://10.0.0.1:18650"
@@ -92,7 +92,7 @@ def test_hosts_that_do_not_share_take_no_part() -> None:
     assert _peers(run, second) == ("http://10.9.9.9:18700",)
 
 
-def test_a_host_that_failed_after_its_observation_is_not_asked() -> None:
+def test_a_host_that_failed_after_its_observation_is_not_a_peer() -> None:
     run, (first, second) = _fleet(True, False)
     assert _peers(run, second)
     first.memory.failure = "refused by preflight"
@@ -167,7 +167,7 @@ def test_a_bundle_is_not_offered_at_an_address_of_one_interface(tmp_path: Path) 
         _peers(run, first)
 
 
-def test_a_name_with_only_an_ipv6_address_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ipv4_is_preferred_to_ipv6_for_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     def resolved(name: str, *_: Any, **__: Any) -> list[Any]:
         result = {"both": ["fd00::1", "10.0.0.7"], "six": ["fe80::1", "fd00::1"]}[name]
         return [(0, 1, 6, "", (item, 0)) for item in result]
@@ -202,7 +202,7 @@ def test_hosts_of_one_fabric_share_over_the_fabric_first() -> None:
     assert served == ("10.0.0.1", "192.168.178.11", "192.168.177.11")
 
 
-def test_a_host_with_another_hosts_address_gets_no_peers_there() -> None:
+def test_a_host_with_another_hosts_address_gets_no_peers_at_that_address() -> None:
     run, (first, second) = _fleet(True, False)
     _railed(run, second, enp1s0f1np1="192.168.177.12")
     for claimed in ("192.168.177.12", "10.0.0.99", "8.8.8.8", "169.254.1.1", "x;reboot", "::1"):

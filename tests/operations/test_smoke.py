@@ -50,7 +50,7 @@ def test_an_open_route_fails_the_host_and_a_refusing_route_passes(answers: dict[
     assert host.programs == ["check"]  # all tests of a host are one remote execution
 
 
-def test_an_address_without_services_is_asked_too() -> None:
+def test_an_address_without_services_is_tested_too() -> None:
     host = fake(probe())
     with server({}, others=200) as (port, _):
         ran = run(host, smoke.answers, (), entrances=[Entrance("the address q", "*", port)],
@@ -93,7 +93,7 @@ def test_a_port_closed_to_the_controller_is_a_finding_with_a_remedy() -> None:
     ("came", "bind", "asked"),
     [("::1", "*", HERE), ("::1", "0.0.0.0", HERE), ("::1", "::", "::1"), ("::1", "::1", "::1")],
 )
-def test_a_host_reached_by_ipv6_is_asked_at_its_listening_address(
+def test_a_host_reached_by_ipv6_is_tested_at_its_listening_address(
     monkeypatch: pytest.MonkeyPatch, came: str, bind: str, asked: str
 ) -> None:
     monkeypatch.setattr(smoke, "_address", lambda _: came)

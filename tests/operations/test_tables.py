@@ -108,7 +108,7 @@ def test_each_operation_reports_and_makes_its_changes(name: str, title: str) -> 
 
 
 @pytest.mark.parametrize("table", CHECKS, ids=lambda table: table.get("failure", table.get("noop")))
-def test_a_checking_operation_changes_nothing(table: dict[str, Any]) -> None:
+def test_an_operation_that_checks_makes_no_change(table: dict[str, Any]) -> None:
     operation, arguments = _operation(table["operation"]), table.get("arguments", {})
     for execute in (False, True):
         ran = run(fake(probe(**table.get("seen", {}))), operation, execute=execute, **arguments)

@@ -52,7 +52,7 @@ PLATFORM = PlatformImage(
 
 
 def origin(key: str) -> str:
-    """All keys come from one file in these tests."""
+    """Source of a key: the same file for all keys."""
     return "group_data/sparks.py"
 
 

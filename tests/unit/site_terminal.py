@@ -55,7 +55,7 @@ def chat(folder: Path, *arguments: str, message: str = "", **more: str) -> Resul
 
 
 class Terminal:
-    """A terminal with the command in it: typed text, and all output."""
+    """A terminal in which the command runs: typed text, and all output."""
 
     def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
         self.process, self._end = process, end

@@ -265,7 +265,7 @@ class Api:
 
 
 def read_body(request: Request) -> dict[str, Any]:
-    """The JSON object of a request; ApiError for anything else."""
+    """The JSON object of a request; ApiError for any other body."""
     try:
         body = json.loads(request.body)
     except ValueError as error:

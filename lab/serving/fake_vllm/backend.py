@@ -31,7 +31,7 @@ class Backend:
         return self.settings.names[:1] if self.faults.no_alias else self.settings.names
 
     def model_of(self, body: dict[str, Any]) -> str:
-        """The alias that a request names, by default the first; ApiError for an unknown alias."""
+        """The alias in a request, by default the first alias; ApiError for an unknown alias."""
         name = body.get("model") or self.names[0]
         if name in self.names:
             return str(name)
@@ -41,7 +41,7 @@ class Backend:
         )
 
     async def run(self, generation: Generation) -> AsyncGenerator[int, None]:
-        """Run a generation, yielding how many tokens each step brings; counted in /load."""
+        """Run a generation, which /load counts; yield the number of tokens of each step."""
         self.sleep.check()
         self.load += 1
         try:

@@ -15,7 +15,7 @@ _EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 
 async def respond(backend: Backend, body: dict[str, Any]) -> Response:
-    """A chat completion; ApiError for what vLLM refuses."""
+    """A chat completion; ApiError for a request that vLLM refuses."""
     model = backend.model_of(body)
     plan = _plan(backend, body)
     if body.get("stream"):
@@ -166,12 +166,12 @@ async def _stream(
 
 
 async def _held_back(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """The whole stream in one piece, once it is over."""
+    """The whole stream in one piece, after its end."""
     yield b"".join([piece async for piece in pieces])
 
 
 async def _deltas(backend: Backend, plan: Plan) -> AsyncIterator[tuple[int, dict[str, Any]]]:
-    """Tokens and delta of each chunk; a step that ends the reasoning makes two of them."""
+    """Tokens and delta of each chunk; a step that ends the reasoning makes two chunks."""
     tokens = plan.generation.tokens
     done = 0
     async for step in backend.run(plan.generation):

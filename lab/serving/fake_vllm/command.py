@@ -23,7 +23,7 @@ from .serve_options import given, parse
 from .server_settings import check_frontend, read_settings
 
 _GRACE_SECONDS = 5.0
-"""Grace period of running requests on SIGTERM where --shutdown-timeout says nothing longer."""
+"""Grace period of running requests on SIGTERM, unless --shutdown-timeout is longer."""
 
 
 def main(parts: list[str]) -> int:

@@ -14,7 +14,7 @@ _EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 
 async def respond(backend: Backend, body: dict[str, Any]) -> Response:
-    """A text completion of one or more prompts; ApiError for what vLLM refuses."""
+    """A text completion of one or more prompts; ApiError for a request that vLLM refuses."""
     model = backend.model_of(body)
     plans = [
         plan_completion(body, prompt, backend.settings, backend.version, backend.faults)

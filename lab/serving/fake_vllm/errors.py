@@ -5,7 +5,7 @@ from .text import compact
 
 
 class ApiError(Exception):
-    """status: HTTP status; kind: such as `BadRequestError`; param: the request's field, if any."""
+    """HTTP status of an error, its kind, such as `BadRequestError`, and the wrong field, if any."""
 
     def __init__(self, status: int, kind: str, message: str, param: str | None = None) -> None:
         super().__init__(message)
@@ -26,5 +26,5 @@ class ApiError(Exception):
 
 
 def bad_request(message: str, param: str | None = None) -> ApiError:
-    """A request that can't be served as asked: status 400."""
+    """Error for a request that can't be served: status 400."""
     return ApiError(400, "BadRequestError", message, param)

@@ -1,7 +1,7 @@
 """Picture recognition of the fake: plain shapes, their colours, and a word in dots.
 
-The fake runs no model: it decodes a PNG, and measures its shapes in flat colours on white. So an
-answer about a picture is right, as from a real model, and an incomplete picture is detected.
+The fake runs no model. It decodes a PNG and measures shapes in flat colours on white, so an answer
+about a picture is right, as from a real model, and an incomplete picture is detected.
 """
 
 import base64

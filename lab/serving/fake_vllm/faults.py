@@ -6,7 +6,7 @@ FAKE_VLLM_FAULT or /etc/fake-vllm-fault names the faults, separated by commas:
     wedge                 answers /health while generations hang
     oom                   runs out of GPU memory while loading
     crash-after=SECONDS   dies this long after it became healthy
-    garbage               answers `!!!!` to everything
+    garbage               answers `!!!!` to every request
     blind                 answers `!!!!` to images, as with a vision tower that was not loaded
     no-sight              describes images wrongly
     no-alias              serves only the first of its names
@@ -15,10 +15,10 @@ FAKE_VLLM_FAULT or /etc/fake-vllm-fault names the faults, separated by commas:
     no-completions        /v1/completions gives empty texts
     no-stream             holds a stream back and sends it all at once
     no-usage              streams end without their usage
-    always-thinks         thinks though enable_thinking is false
+    always-thinks         thinks although enable_thinking is false
     leaks-thoughts        the content contains the reasoning
     no-tools              the content contains a tool's call, as with a wrong parser
-    ignores-schema        answers prose to a request for JSON by a schema
+    ignores-schema        answers with prose to a request for JSON by a schema
     forgets=TOKENS        uses only this many of a prompt's last tokens
     hangs-at-limit        never answers a prompt over the context
     breaks-at-limit       answers a prompt over the context with a 500
@@ -43,7 +43,7 @@ from .refusal import Refusal
 
 @dataclass(frozen=True)
 class Faults:
-    """Faults of the fake; crash_after in seconds, forgets in tokens, None for never."""
+    """Faults of the fake. crash_after is in seconds, forgets in tokens; None turns either off."""
 
     never_healthy: bool = False
     wedge: bool = False
@@ -77,19 +77,19 @@ class Faults:
     drops_at_concurrency: bool = False
 
     async def before_generation(self) -> None:
-        """Hang for ever when wedged."""
+        """Hang forever with the fault `wedge`."""
         if self.wedge:
             await asyncio.Event().wait()
 
     async def over_the_context(self) -> None:
-        """Hang, or ApiError with status 500, where a prompt that is too long is to be refused."""
+        """Hang or raise ApiError with status 500, instead of refusing a prompt that is too long."""
         if self.hangs_at_limit:
             await asyncio.Event().wait()
         if self.breaks_at_limit:
             raise engine_dead()
 
     def while_running(self, running: float, seats: int) -> None:
-        """ApiError with status 500 for `drops-at-concurrency` when many of the seats are taken."""
+        """For `drops-at-concurrency`: ApiError with status 500 if over half of the seats run."""
         if self.drops_at_concurrency and running > seats / 2:
             raise engine_dead()
 

@@ -1,8 +1,8 @@
 """FAKE for the entry point of vllm-dflash: environment variables to a `vllm serve` command.
 
-Names and defaults are as on the image's card. Like the real program it trusts remote code, puts
-VLLM_API_KEY on the command line if it is set, prints the command line, and starts `vllm` by its
-name.
+Names and defaults are as on the image's card. Like the real program, the fake trusts remote code,
+puts VLLM_API_KEY on the command line if it is set, prints the command line, and starts `vllm` by
+its name.
 """
 
 import json
@@ -40,7 +40,7 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
             raise ValueError("ENABLE_TURBOQUANT=1, and this image has no TurboQuant")
         for name, expected in _TURBOQUANT.items():
             if (environment.get(name) or expected[-1]) not in expected:
-                raise ValueError(f"{name} is none of {', '.join(expected)}")
+                raise ValueError(f"{name} must be one of {', '.join(expected)}")
     model, drafter = environment["MODEL_PATH"].rstrip("/"), environment["DFLASH_DRAFTER"]
     if not Path(drafter).is_dir():
         raise ValueError(f"{drafter}: not here, and the hub can't be reached to download it")

@@ -20,15 +20,15 @@ from .server_settings import Settings
 _BLOCK = 16
 _REMEMBERED_BLOCKS = 65536
 _TICK = 0.01
-"""Seconds; tokens due within one tick are handed out together."""
+"""Length of a tick in seconds; all tokens that are due in a tick are yielded together."""
 
 
 @dataclass
 class Generation:
     """A running request: its prompt, the tokens it will yield, and its progress.
 
-    finish: `length` if max_tokens cut the answer, otherwise `stop`. seed makes its speculation
-    repeatable.
+    finish: `length` if max_tokens cut the answer, otherwise `stop`.
+    seed: makes the speculation repeatable.
     arrived, first_token: times of the monotonic clock; first_token is 0 before the first token.
     """
 
@@ -55,9 +55,10 @@ class Engine:
         self._first_token_seconds = float(os.environ.get("FAKE_VLLM_FIRST_TOKEN_SECONDS") or "0")
 
     async def run(self, generation: Generation) -> AsyncGenerator[int, None]:
-        """Yield how many tokens are due, step by step, until all of the generation's are.
+        """Yield the number of tokens that are due, step by step, up to the end of the generation.
 
-        A caller that stops asking (its client has gone) ends the request as aborted.
+        If the caller closes the generator, since its client has gone, the request counts as
+        aborted.
         """
         metrics = self._metrics
         metrics.add("vllm:num_requests_waiting")

@@ -20,7 +20,7 @@ _IDLE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Request:
-    """method in capitals, path without query, header names in small letters."""
+    """A request: method in capitals, path without query, header names in lower case."""
 
     method: str
     path: str
@@ -31,8 +31,9 @@ class Request:
 
 @dataclass
 class Response:
-    """body: text, or pieces that are sent as they are made.
+    """A response.
 
+    body: text, or a generator of pieces, each of which is sent at once.
     vary: whether the CORS header is added.
     """
 
@@ -61,13 +62,13 @@ class HttpServer:
         self._stopping = False
 
     async def start(self, listener: socket.socket) -> None:
-        """Listen; from here on requests are answered."""
+        """Listen, and answer requests from now on."""
         self._server = await asyncio.start_server(
             self._connection, sock=listener, limit=_HEAD_LIMIT, backlog=2048
         )
 
     async def stop(self, patience: float) -> None:
-        """Take no more requests, let running ones finish for `patience` seconds, end the rest."""
+        """Take no more requests, wait `patience` seconds for running requests, and end the rest."""
         self._stopping = True
         if self._server:
             self._server.close()
@@ -153,7 +154,7 @@ class HttpServer:
         return keep
 
     async def _watched(self, request: Request, reader: asyncio.StreamReader) -> Response | None:
-        """The handler's response; None when the client went away before there was one."""
+        """The handler's response; None if the client disconnects before the response begins."""
         work = asyncio.ensure_future(self._handler(request))
         try:
             while not work.done():
@@ -169,7 +170,7 @@ class HttpServer:
 
 
 async def _read_head(reader: asyncio.StreamReader) -> Request | None:
-    """A request without its body; None when the client closed instead of asking."""
+    """A request without its body; None if the client has closed the connection."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:

@@ -13,15 +13,15 @@ FLAVOUR_FILE = Path("/etc/fake-vllm-flavour")
 FAULT_FILE = Path("/etc/fake-vllm-fault")
 
 DEFAULT_VERSION = "0.24.0"
-"""Used outside the image, where no file says otherwise."""
+"""Version of a fake if neither the environment nor a file names a version."""
 
 AEON = "aeon"
-"""The flavour with what the AEON build adds to stock vLLM."""
+"""Flavour with the additions of the AEON build to stock vLLM."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """version: vLLM's version; flavour: `stock` or `aeon`; fault: see `faults`."""
+    """A fake: vLLM's version, the flavour (`stock` or `aeon`) and the fault (see `faults`)."""
 
     version: str
     flavour: str

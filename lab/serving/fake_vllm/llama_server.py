@@ -97,7 +97,7 @@ def say(text: str) -> None:
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    """The configuration of a server, by its arguments and its file. Raises Refusal."""
+    """The configuration of a server, from its arguments and its file. Raises Refusal."""
     path, slots = Path(arguments.model), arguments.parallel
     data = path.read_bytes() if path.is_file() else b""
     if not data.startswith(b"GGUF"):

@@ -1,8 +1,8 @@
 """`/v1/audio/transcriptions` as vLLM answers it; `/v1/audio/speech` and `/v1/images/generations` as
 vLLM-Omni does: by the forms of their protocol classes, for a model with such an architecture.
 
-The fake runs no model: it decodes a WAV file, and compares its loudness from tenth to tenth with a
-stored recording. So the transcript is right, and an incomplete file is detected.
+The fake runs no model. It decodes a WAV file and compares the loudness of each tenth with a stored
+recording, so the transcript is right, and an incomplete file is detected.
 """
 
 import base64
@@ -30,13 +30,13 @@ _KNOWN = (2200, 3500, 2300, 100, 900, 1500, 600, 1200, 1100, 200)
 
 
 def route(settings: Settings) -> str | None:
-    """The only route of a model that listens, speaks or draws; None for any other."""
+    """The only route of a model for speech or pictures; None for any other model."""
     name = (settings.model.config.get("architectures") or [""])[0]
     return next((path for part, path in _ROUTES.items() if part in name), None)
 
 
 async def transcription(backend: Backend, request: Request) -> Response:
-    """The text of a spoken file; ApiError for what vLLM refuses."""
+    """The text of a speech file; ApiError for a request that vLLM refuses."""
     kind = request.headers.get("content-type", "")
     form = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + request.body)
     named: dict[Any, Any] = {
@@ -75,7 +75,7 @@ async def speech(backend: Backend, body: dict[str, Any]) -> Response:
 
 
 async def image(backend: Backend, body: dict[str, Any]) -> Response:
-    """A red ball on green, of the size that was asked for."""
+    """A red ball on green, in the requested size."""
     backend.model_of(body)
     width, _, height = str(body.get("size") or "1024x1024").partition("x")
     if "prompt" not in body or not width.isdigit() or not height.isdigit():

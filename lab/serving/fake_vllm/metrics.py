@@ -18,7 +18,7 @@ from .server_settings import Settings
 
 TABLES = Path(__file__).resolve().parent.parent / "metrics"
 _OWN_TABLE = ("0.32.0",)
-"""Versions with a table of their own; the others print what 0.24.0 prints."""
+"""Versions with their own table; all other versions print the metrics of 0.24.0."""
 
 Labels = tuple[tuple[str, str], ...]
 

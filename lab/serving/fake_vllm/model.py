@@ -15,7 +15,7 @@ from .refusal import Refusal, invalid_value
 
 _SAFETENSORS_ERROR = "safetensors._safetensors_rust.SafetensorError"
 _MAX_HEADER = 100_000_000
-"""Bytes; what safetensors itself allows."""
+"""Largest header in bytes, as in the safetensors library."""
 _DTYPE_BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F4": 4,
     "I16": 16, "U16": 16, "F16": 16, "BF16": 16,
@@ -26,7 +26,7 @@ _CHUNK = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Model:
-    """path: path on the command line; config: config.json."""
+    """A model directory. path: path on the command line; config: contents of config.json."""
 
     path: str
     config: dict[str, Any]

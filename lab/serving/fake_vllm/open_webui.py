@@ -1,6 +1,6 @@
 """A fake for Open WebUI: its page, its health, and chats that it passes to the address.
 
-It has no accounts and no websockets. It is started like Open WebUI, by ``python3 -m uvicorn``.
+The fake has no accounts and no websockets. Like Open WebUI, ``python3 -m uvicorn`` starts the fake.
 """
 
 import asyncio

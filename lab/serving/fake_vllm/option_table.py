@@ -17,13 +17,15 @@ AEON_CHOICES: dict[str, list[str]] = {
     # too.)
     "kv_cache_dtype": ["tq_k8v4"],
 }
-"""Argument values that the AEON build has and stock vLLM has not."""
+"""Argument values that only the AEON build accepts."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """options: one mapping per argument (flags, dest, action, nargs, type, choices, default);
-    the other fields: the names that vLLM's configs accept."""
+    """Arguments and names that a version accepts.
+
+    options: one mapping per argument (flags, dest, action, nargs, type, choices, default). The
+    other fields are names that vLLM's configs accept."""
 
     version: str
     options: list[dict[str, Any]]

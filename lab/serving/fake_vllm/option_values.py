@@ -33,12 +33,12 @@ def human_readable_int_or_auto(text: str) -> int:
 
 
 def loads(text: str) -> Any:
-    """JSON; argparse reports anything else as `invalid loads value`."""
+    """JSON; argparse reports other text as `invalid loads value`."""
     return json.loads(text)
 
 
 def backend(text: str) -> str:
-    """Names of kernel backends are taken in any case and with dashes or underscores."""
+    """Name of a kernel backend, in any case, with dashes or underscores."""
     return text.lower().replace("-", "_")
 
 

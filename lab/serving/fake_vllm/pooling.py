@@ -27,7 +27,7 @@ def reranks(settings: Settings) -> bool:
 
 
 async def embeddings(backend: Backend, body: dict[str, Any]) -> Response:
-    """Vectors of one text or of several; ApiError for what vLLM refuses."""
+    """Vectors of one text or of several; ApiError for a request that vLLM refuses."""
     model, asked = backend.model_of(body), body.get("input")
     texts = [asked] if isinstance(asked, str) else asked
     if not isinstance(texts, list) or not texts:
@@ -60,7 +60,7 @@ async def rerank(backend: Backend, body: dict[str, Any]) -> Response:
 
 
 async def score(backend: Backend, body: dict[str, Any]) -> Response:
-    """Scores of pairs of texts: one text with each of the others, as vLLM takes them."""
+    """Scores of pairs of texts: the first text with each second text, as in vLLM."""
     model, first, others = backend.model_of(body), body.get("text_1"), body.get("text_2")
     if not isinstance(first, str) or not isinstance(others, list):
         raise bad_request("text_1 and text_2 are required", "text_1")

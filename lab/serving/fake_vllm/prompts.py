@@ -23,7 +23,7 @@ from .text import (
 
 _GARBAGE = "!!!!"
 _NEVER_THINKS_UNASKED = ("gemma4",)
-"""Reasoning parsers of models that think only when `enable_thinking` is true."""
+"""Reasoning parsers of models that think only if `enable_thinking` is true."""
 
 
 @dataclass

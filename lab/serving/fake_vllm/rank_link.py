@@ -17,17 +17,17 @@ from .faults import engine_dead
 from .refusal import Refusal
 
 _PATIENCE_SECONDS = 600
-"""Seconds after which torch's store gives up."""
+"""Time limit of torch's store, in seconds."""
 
 
 class Ranks:
-    """Connections to the followers; a single host has none."""
+    """Connections to the followers; a single host has no followers."""
 
     def __init__(self, links: dict[int, socket.socket]) -> None:
         self._links = links
 
     def before_generation(self) -> None:
-        """ApiError with status 500 if a follower is gone; the engine ends a moment later."""
+        """Raise ApiError with status 500 if a follower is gone; the engine ends a moment later."""
         gone = [rank for rank, link in self._links.items() if _closed(link)]
         if gone:
             log.engine(

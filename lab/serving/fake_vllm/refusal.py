@@ -11,7 +11,7 @@ VALIDATION = "pydantic_core._pydantic_core.ValidationError"
 
 
 class Refusal(Exception):
-    """A start that the real vLLM refuses too.
+    """A refused start, as with the real vLLM.
 
     kind: the exception's name as a traceback prints it; text: its message, possibly of several
     lines; engine: raised in the engine process rather than in the API server.

@@ -15,19 +15,20 @@ from .speculation import Speculation, check_kv_cache, read_speculation
 
 DEFAULT_MAX_NUM_SEQS = 256
 DEFAULT_MAX_NUM_BATCHED_TOKENS = 2048
-"""vLLM's own defaults for the API server on a GPU of this class."""
+"""Defaults of vLLM's API server on a GPU of this class."""
 
 DEFAULT_MAX_MODEL_LEN = 8192
-"""Used where neither the arguments nor config.json say a context length."""
+"""Context length without a value in the arguments and in config.json."""
 
 _OFFLINE_METHODS = ("compressed-tensors", "modelopt", "gptq", "awq")
-"""Quantizations that live in the checkpoint, and so need its quantization_config."""
+"""Quantizations of a checkpoint, which need the checkpoint's quantization_config."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A checked configuration. names: served aliases; keys: accepted API keys, empty without
-    authentication.
+    """A checked configuration.
+
+    names: served aliases; keys: accepted API keys, empty without authentication.
     """
 
     names: list[str]

@@ -121,7 +121,7 @@ class SglangApi(Api):
             post.pop(path, None)
         get |= {"/server_info": self._info, "/health_generate": self._empty}
         post |= dict.fromkeys(ADMIN, self._empty)
-        # SGLang answers to any name of a model.
+        # SGLang accepts any name of a model.
         names = self._backend.names
         self._backend.model_of = lambda body: str(body.get("model") or names[0])  # type: ignore[method-assign]
 

@@ -4,7 +4,7 @@ import secrets
 from typing import Any
 
 LATER = ("0.32.0",)
-"""Versions whose answers have the newer keys."""
+"""Versions of vLLM whose answers have the newer keys."""
 
 
 def new_id() -> str:

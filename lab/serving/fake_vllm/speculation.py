@@ -10,13 +10,13 @@ from .option_table import Table
 from .refusal import Refusal, invalid, invalid_value
 
 _WITHOUT_DRAFTER = ("ngram", "ngram_gpu", "suffix")
-"""Methods that propose without a drafter, and so take no room in the batch."""
+"""Methods that propose without a drafter, and therefore take no room in the batch."""
 
 _WITHOUT_SLOTS = (*_WITHOUT_DRAFTER, "mtp")
-"""MTP heads draft one token after the other, in the places that the sequences have anyway."""
+"""Methods of MTP heads, which draft one token after the other, without additional slots."""
 
 _WITH_MTP = ("qwen3_5", "qwen3_5_moe", "gemma4_assistant")
-"""Model types whose MTP heads vLLM loads; of the many, those of the families in the lab."""
+"""Model types whose MTP heads vLLM loads, from the families in the lab."""
 
 _ATTENTION_REASONS = {
     "nvfp4": {
@@ -40,7 +40,7 @@ _ATTENTION_REASONS = {
 
 @dataclass(frozen=True)
 class Speculation:
-    """method, drafter directory (None without one), draft tokens a step, backend as given."""
+    """Method, drafter directory (None without a drafter), draft tokens a step, and backend."""
 
     method: str
     drafter: str | None

@@ -16,7 +16,7 @@ _WORDS = re.findall(
 )
 
 FAKE = "fake"
-"""Text in JSON where a schema leaves the text open."""
+"""Text in JSON if the schema does not fix the text."""
 
 _ARITHMETIC = re.compile(
     # A minus stands between spaces: a text without spaces may be a date.

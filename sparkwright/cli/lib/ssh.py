@@ -24,7 +24,7 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     name = host.name.removeprefix("@ssh/")
     if ssh_address(name, host.data).startswith("@"):
         raise output.MESSAGES.refusal("not-by-ssh", "command line", host.name, host=host.name)
-    # As by pyinfra's default, ssh stores a new host's key and refuses a changed key.
+    # Like pyinfra by default, ssh stores a new host's key and refuses a changed key.
     checking = host.data.get("ssh_strict_host_key_checking") or "accept-new"
     arguments = ssh(
         name, {**host.data, **hosts.given()}, "-t" if tty else "-T",

@@ -1,4 +1,4 @@
-"""sparkwright's figures against AIPerf's own report, and against the server's own histograms.
+"""sparkwright's figures, compared with AIPerf's own report and the server's own histograms.
 
 The real AIPerf measures the fake for vLLM, whose first token takes 0.2 s and each further token 20
 ms. The test compares three accounts of the same requests, never a clock with a constant: a busy
@@ -34,7 +34,7 @@ MAX_TOKENS = 48
 #: the number of simultaneous requests on two busy cores. The limit of 50 ms is twice the largest
 #: difference, and a quarter of the measured time.
 FIRST_TOKEN_OVER = 0.05
-#: Time per token is a difference of two moments of the same stream: transport delays cancel except
+#: Time per token is a difference of two times of the same stream: transport delays cancel except
 #: the first and last chunk's, some ms of 0.94 s. The observed difference is below 1 %.
 PER_TOKEN = 0.03
 

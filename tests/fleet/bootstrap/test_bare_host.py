@@ -69,7 +69,7 @@ def _packages() -> str:
 
 
 @pytest.mark.timeout(600)
-def test_one_command_takes_a_bare_host_to_an_answer_and_back(fresh: Site) -> None:
+def test_one_command_sets_up_a_bare_host_and_remove_undoes_it(fresh: Site) -> None:
     before, daemon = _packages(), inside(BARE.name, "cat", DAEMON)
     assert not _has("docker")
     assert not _has("nvidia-ctk")
@@ -137,7 +137,7 @@ def test_bootstrap_continues_after_a_kill(fresh: Site, moment: str) -> None:
     _run(fresh, deploy=ALONE)
     assert inside(BARE.name, "dpkg", "--audit") == ""
     assert inside(BARE.name, "systemctl", "is-active", "docker") == "active"
-    # Docker found the hook at its last start.
+    # Docker was started after the hook was installed.
     inside(BARE.name, "sh", "-c", "test $(stat -c %Z /usr/bin/nvidia-container-runtime-hook) -le "
            "$(stat -c %Z /proc/$(pidof dockerd))")  # fmt: skip
     assert _run(fresh, deploy=ALONE).changed == set()

@@ -1,5 +1,5 @@
-"""``sparkwright up`` at a terminal: one command takes a delivered box, with a login by password, a
-sudo that asks and no Docker, to an answer, also after interruptions.
+"""``sparkwright up`` at a terminal: one command sets up a delivered box, with a password for login
+and sudo and without Docker, until its service answers, also after interruptions.
 """
 
 import os
@@ -73,7 +73,7 @@ def _up(folder: Path, *arguments: str, to: str = PLAN) -> Iterator[Terminal]:
 
 
 def _again(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command without a terminal."""
+    """Run the command a second time, without a terminal."""
     return subprocess.run(
         [sys.executable, "-m", "sparkwright", *arguments], cwd=folder,
         env=environment(folder), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -88,9 +88,7 @@ def _untouched(folder: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_up_takes_a_new_box_to_an_answer_and_remove_undoes_every_step(
-    site: Site, mine: Path
-) -> None:
+def test_up_sets_up_a_new_box_and_remove_undoes_every_step(site: Site, mine: Path) -> None:
     """The box has a card of 12 GB, and the model is named by its repository of GGUF files."""
     site.gpu(BARE.name, kind="rtx5070")
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
@@ -140,7 +138,7 @@ def test_impossible_settings_are_reported_before_any_change(site: Site, mine: Pa
     card = BARE.root / fakes.GPU_FILE
     card.write_text(card.read_text().replace("H200", "L40S").replace('"9.0"', '"8.9"'))
     with terminal(mine, "up", TARGET) as shown:
-        shown.until(TOLD)  # sudo asks: the key is installed
+        shown.until(TOLD)  # sudo prompts, so the key is already installed
         shown.type(f"{PASSWORD}\n")
         assert shown.ended(60) == 2, shown.got
     assert "L40S" in shown.got

@@ -1,4 +1,4 @@
-"""Rights of an attacker's program in a service's container, and the place of the key."""
+"""Rights of an attacker's program in a service's container, and access to the key."""
 
 import json
 from collections.abc import Iterator
@@ -129,7 +129,7 @@ def test_a_container_shares_neither_memory_nor_network_with_its_host(hardening: 
     for name in ("ipc", "net", "pid", "mnt"):
         own = ssh(HOST, f"sudo readlink /proc/{pid}/ns/{name}")
         assert own != ssh(HOST, f"sudo readlink /proc/1/ns/{name}"), name
-    # The container can reach no address.
+    # The container cannot reach any address.
     out = within("import socket; socket.create_connection(('10.213.77.2', 5000), 3)")
     assert out.endswith("ended 1"), out
 

@@ -11,7 +11,7 @@ PLACES = ((BALANCER, 8080), *((MACHINES[host].address, 8000) for host in ("spark
 
 
 def statuses(key: str) -> set[int]:
-    """Answers to a key at the address and at proxies of replicas."""
+    """Status codes of requests with a key, at the address and at proxies of replicas."""
     return {status(address, port, "GET", "/v1/models", key) for address, port in PLACES}
 
 

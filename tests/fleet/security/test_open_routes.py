@@ -119,7 +119,7 @@ def test_no_route_answers_without_the_right_key(proxied: Site, host: str) -> Non
             assert seen in (401, 404), (method, path, key, seen)
 
 
-def test_the_right_key_opens_the_clients_routes(proxied: Site) -> None:
+def test_the_right_key_gives_access_to_the_clients_routes(proxied: Site) -> None:
     address = MACHINES["spark-1"].address
     for path, body in ASK.items():
         assert status(address, PROXY, "POST", path, proxied.key, json.dumps(body)) == 200

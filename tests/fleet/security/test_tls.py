@@ -67,7 +67,7 @@ def test_a_second_deploy_takes_two_executions_and_changes_nothing(secured: Site)
     assert {run.host(host)["executions"] for host in REPLICAS} == {2}
 
 
-def test_a_hosts_key_is_in_one_file_of_root(secured: Site) -> None:
+def test_a_hosts_key_is_only_in_one_file_of_root(secured: Site) -> None:
     for host in REPLICAS:
         assert ssh(host, f"sudo stat -c '%a %U' {PEM}") == "600 root"
         line = ssh(host, f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}")
@@ -89,7 +89,7 @@ def test_a_rollout_by_https_loses_no_request(secured: Site) -> None:
     deploy(secured)
 
 
-def test_clients_get_the_ca(secured: Site) -> None:
+def test_exported_settings_of_clients_name_the_ca(secured: Site) -> None:
     text = secured.sparkwright("endpoints", "inventory/proxies.py", "--format", "env")
     assert f"https://{BALANCER}:8080/v1" in text
     assert f"SSL_CERT_FILE={secured.folder}/.sparkwright/ca/ca.crt" in text

@@ -23,7 +23,7 @@ _GPU = "#!/bin/sh\necho 'NVIDIA GB10, 12.1, 580.95.05, [N/A]'\n"
 
 
 def test_up_logs_in_by_password_and_reports_every_fault(tmp_path: Path) -> None:
-    """One login, one password for SSH and sudo, in one process with pyinfra's own."""
+    """The user enters one password once for SSH and sudo; pyinfra runs in the same process."""
     site = tmp_path / "site"
     write(site, contents((), catalog()))
     inventory = site / "inventory/lab.py"

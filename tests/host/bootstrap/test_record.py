@@ -34,7 +34,7 @@ def _device(folder: Path, vendor: str, device: str, kind: str) -> None:
 
 
 @cases("devices", "expected")
-def test_gpus_are_found_on_the_bus(
+def test_gpus_are_found_on_the_pci_bus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[list[str]], expected: list[bool]
 ) -> None:
     for number, item in enumerate(devices):
@@ -43,7 +43,7 @@ def test_gpus_are_found_on_the_bus(
     assert list(inspection.gpus_on_bus()) == expected
 
 
-def test_packages_installed_after_the_boot_count(
+def test_packages_installed_after_the_boot_are_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspection, "_LISTS", tmp_path)
@@ -71,7 +71,7 @@ def test_rules_of_ufw_are_read_from_its_files(
     assert inspection.firewall() == Firewall("ufw", rules)
 
 
-def test_firewalld_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_of_firewalld_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = 'rule family="ipv4" source address="10.0.0.0/8" port port="8000" protocol="tcp" accept'
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/firewall-cmd")
@@ -82,7 +82,7 @@ def test_firewalld_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert inspection.firewall() is None
 
 
-def test_only_completely_installed_packages_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_completely_installed_packages_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
 
     def run(*arguments: str, **_: Any) -> Outcome:
@@ -234,7 +234,7 @@ def test_packages_are_removed_with_their_dependencies(apt: Apt, tmp_path: Path) 
     assert undo.main(None).left == ("no change by bootstrap is recorded here",)
 
 
-def test_earlier_packages_stay(apt: Apt) -> None:
+def test_packages_from_before_bootstrap_stay(apt: Apt) -> None:
     """A foreign orphan would be removed by --auto-remove, too."""
     undone(apt, "runc", brought={"docker.io": {"runc", "curl"}})
     assert apt.installed == {"bash", "curl", "runc"}
@@ -310,7 +310,7 @@ def test_an_interrupted_undo_continues(
 
 
 def _holding(folder: Path) -> subprocess.Popen[str]:
-    """Another process with dpkg's kind of lock on a file."""
+    """Start a process that holds a lock on a file, as dpkg does."""
     text = (
         "import fcntl, sys, time\nfile = open(sys.argv[1], 'w')\n"
         "fcntl.lockf(file, fcntl.LOCK_EX)\nprint('held', flush=True)\nsys.stdin.read()\n"
@@ -324,7 +324,7 @@ def _holding(folder: Path) -> subprocess.Popen[str]:
     return held
 
 
-def test_another_programs_installation_is_waited_for(
+def test_an_undo_waits_for_another_programs_installation(
     apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """unattended-upgrades at boot, or an interrupted run's apt-get, may hold the lock."""

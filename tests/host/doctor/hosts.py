@@ -1,4 +1,4 @@
-"""A host made of small programs on the path and one server: sources of the host programs."""
+"""A fake host: small programs on the path and one server, from which host programs read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ KEY = "sk-a-key-of-this-fleet"
 class Vllm:
     """A server's health and counters; ``step`` is added to the tokens at every request.
 
-    With ``key`` it reports its counters only to requests with this key.
+    With ``key`` the server returns its counters only to requests with this key.
     """
 
     health: int = 200
@@ -48,7 +48,7 @@ class _Handler(Handler):
         self.reply(status, text.encode())
 
     def do_POST(self) -> None:
-        """A request with an empty answer."""
+        """Answer with an empty body."""
         self.body()
         self.reply(200)
 

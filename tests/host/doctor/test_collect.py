@@ -1,4 +1,4 @@
-"""Data that the program collects on a host: it runs in a separate bare Python."""
+"""Data that the program, in a separate bare Python, collects on a host."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ cases = Tables(__file__)
 
 
 def ask(server: Vllm, folder: Path, **changes: Any) -> dict[str, Any]:
-    """The program's answer, sent to a separate Python as to a host."""
+    """Answer of the program, which is sent to a separate Python as to a host."""
     secrets = folder / "services/qwen36/secrets.env"
     secrets.parent.mkdir(parents=True, exist_ok=True)
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
@@ -111,7 +111,7 @@ STRANGERS = {
 }
 
 
-def test_nothing_written_by_a_containers_owner_is_collected(
+def test_values_written_by_a_containers_owner_are_not_collected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stranger = inspected(Id="d" * 64, Name="/wiki", RestartCount=5)

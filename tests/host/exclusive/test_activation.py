@@ -179,7 +179,7 @@ def test_a_request_from_before_the_switch_is_not_cut(
 
 
 def _cut(switch: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a switch end with this step, as if the program was killed."""
+    """End a switch at this step, as if the program was killed."""
     note = switch._note
 
     def cut(name: str, *more: Any) -> None:
@@ -227,7 +227,7 @@ def test_after_an_interruption_at_any_step_the_active_service_runs(
 
 
 class Engine:
-    """vLLM's sleep, as the switch requests it; ``fails`` is ``enter`` or ``leave``."""
+    """Fake of vLLM's sleep; ``fails`` names the request that fails, ``enter`` or ``leave``."""
 
     def __init__(self, fails: str = "") -> None:
         self.asleep, self.fails = False, fails
@@ -262,7 +262,7 @@ def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engi
 
 
 def _rest_and_wake(host: Host, verb: str) -> list[bool]:
-    """Whether the unit of ``a`` got the verb while it fell asleep, and while it woke."""
+    """Whether the unit of ``a`` got the verb when it fell asleep, and when it woke up."""
     result, verbs = [], host.place / "said"
     for rests in (True, False):
         verbs.write_text("")
@@ -358,7 +358,7 @@ def test_an_obstacle_to_an_activation_is_reported_and_changes_nothing(
     assert _state(pair) == A
 
 
-def test_our_own_lock_blocks_no_run_and_a_dry_run_writes_nothing(pair: Host) -> None:
+def test_an_activation_runs_under_its_own_lock_and_a_dry_run_writes_nothing(pair: Host) -> None:
     lock = {"token": "ours", "by": "ann@laptop"}
     files.write(pair.place / "state/lock.json", json.dumps(lock), 0o644)
     assert _ask(pair, token="ours", dry=True).faults == ()
@@ -383,7 +383,7 @@ def test_a_service_without_a_group_is_not_activated(pair: Host) -> None:
         assert _ask(pair, name) == ActivateAnswer(("a", "b"))
 
 
-def test_a_release_older_than_its_group_starts_at_no_boot_while_it_sleeps(pair: Host) -> None:
+def test_a_sleeping_release_older_than_its_group_is_not_started_at_boot(pair: Host) -> None:
     unit = "[Install]\nWantedBy=multi-user.target\n"
     files.write(pair.place / "services/a/releases" / OLD / "unit.service", unit, 0o640)
     _ask(pair)
@@ -459,7 +459,7 @@ def calendar(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def _at(clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2026-11-23 is a Monday."""
+    """Set the clock to a time on Monday, 2026-11-23."""
     now = time.strptime(f"2026-11-23 {clock}", "%Y-%m-%d %H:%M")
     monkeypatch.setattr(time, "localtime", lambda: now)
 

@@ -58,7 +58,7 @@ def test_a_request_keeps_a_service_running_and_a_list_of_models_does_not(night: 
     assert rested == ["llm"]
 
 
-def test_a_long_answer_is_not_cut_and_counts_to_its_end(night: Waking) -> None:
+def test_a_long_answer_is_not_cut_and_prevents_an_idle_stop(night: Waking) -> None:
     idle, handled, rested = _idle(night)
     asked = night.proxy.send_later(CHAT, {"hold": True})
     assert night.backend.begun.acquire(timeout=60)

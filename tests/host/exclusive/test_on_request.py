@@ -52,12 +52,12 @@ def test_a_request_starts_the_service_waits_and_gets_its_answer(night: Waking) -
     assert night.begun == ["llm"]
 
 
-def test_a_stream_gets_comments_and_then_its_tokens(
+def test_a_streaming_client_gets_comments_and_then_tokens(
     night: Waking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(on_request, "_COMMENT", 0.1)
     body = {"stream": True}
-    answer = night.proxy.send("POST", CHAT, body)  # the head arrives before the service serves
+    answer = night.proxy.send("POST", CHAT, body)  # headers precede the start
     assert answer.status == 200
     assert answer.getheader("content-type") == "text/event-stream; charset=utf-8"
     assert answer.readline() == b": llm is being started\n"
@@ -111,7 +111,7 @@ def test_a_get_request_does_not_wake_a_service(night: Waking) -> None:
     assert night.begun == []
 
 
-def test_a_client_that_leaves_stops_waiting(night: Waking) -> None:
+def test_a_client_that_disconnects_stops_waiting(night: Waking) -> None:
     connection = night.proxy.connect()
     connection.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {KEY}"})
     until(lambda: night.begun, "the switch")
@@ -122,7 +122,7 @@ def test_a_client_that_leaves_stops_waiting(night: Waking) -> None:
     assert len(night.backend.seen) == 1  # no service generates for the client that left
 
 
-def test_a_running_deploy_is_reported_and_waited_for(night: Waking) -> None:
+def test_a_request_during_a_deploy_gets_503_and_a_later_request_succeeds(night: Waking) -> None:
     night.well, night.refusal = False, "its host is busy"
     night.go.set()
     answer = night.proxy.post(CHAT)
@@ -167,7 +167,7 @@ def test_two_clients_do_not_displace_each_others_service(night: Waking) -> None:
     night.go.set()
     assert night.proxy.post(CHAT).status == 200
     night.say(stay_seconds=600)
-    # The time of the change is kept in whole seconds, and may be the next second.
+    # The recorded time of a change is rounded to seconds, and may be the next second.
     path = night.place / "state/active.json"
     files.write(path, path.read_text().replace(str(_at(night)), str(int(time.time()) + 1)), 0o600)
     for _ in range(20):
@@ -230,7 +230,7 @@ def test_waiting_requests_are_limited_in_total_size(night: Waking) -> None:
 
 
 def _answered(night: Waking, length: str) -> bytes:
-    """Answer to a head without a body."""
+    """Answer to a request header without a body."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(20)
         connection.connect(str(night.place / "wake.sock"))

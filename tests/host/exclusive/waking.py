@@ -35,7 +35,7 @@ GROUPS = Groups(
 
 @dataclass
 class Waking:
-    """The host.
+    """A host whose services are started by requests.
 
     Attributes:
         proxy: proxy of the service ``llm``; ``coder`` runs.
@@ -55,7 +55,7 @@ class Waking:
     refusal: str = ""
 
     def run(self, root: Path, service: str, by: str, *, rests: bool = False) -> str:
-        """A substitute for a switch."""
+        """Fake of a switch."""
         assert (root, by) == (self.place, "idle" if rests else "request")
         service = NOBODY if rests else service
         self.begun.append(service)
@@ -70,7 +70,7 @@ class Waking:
         declare(self.place, replace(GROUPS, admin=self.proxy.proxies.admin_socket, **changes))
 
     def direct(self, service: str = "llm", body: bytes = b"{}") -> bytes:
-        """A request in HAProxy's form, without HAProxy."""
+        """Send a request in HAProxy's form, without HAProxy; return the answer."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
             connection.connect(str(self.place / "wake.sock"))
@@ -88,7 +88,7 @@ def declare(folder: Path, expected: Groups) -> None:
 
 @contextmanager
 def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
-    """The host, while the block runs."""
+    """Run the host until the block ends."""
     path = Path(tempfile.mkdtemp(prefix="wake-"))
     path.chmod(0o755)
     made = socket.socket(socket.AF_UNIX)

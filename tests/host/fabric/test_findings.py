@@ -25,7 +25,7 @@ Plant = Callable[[Sparks], None]
 
 
 def _set(number: int | None = None, port: tuple[int, int] | None = None, **values: object) -> Plant:
-    """Values of a Spark, or of one of its ports; values without a number belong to both Sparks."""
+    """Set values of a Spark or of a port, by default on both Sparks."""
 
     def plant(sparks: Sparks) -> None:
         for spark in sparks if number is None else (sparks[number],):
@@ -120,7 +120,7 @@ def test_a_kernel_option_cures_withheld_contiguous_memory(look: Look) -> None:
     assert finding.remedy.startswith("boot with kho=off on the kernel's command line")
 
 
-def test_a_pair_in_different_ports_is_reported(look: Look) -> None:
+def test_a_pair_cabled_in_different_ports_is_reported(look: Look) -> None:
     result = CHECKS.findings(Fabric(look(pair(0, other=1)), "pair"))
     assert _facts(result) == [
         ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 1 of spark-2")
@@ -160,7 +160,7 @@ def test_a_missing_card_and_a_missing_cable_are_reported(look: Look) -> None:
     ]
 
 
-def test_two_libraries_and_two_images_are_reported(look: Look) -> None:
+def test_different_libraries_and_images_are_reported(look: Look) -> None:
     states = look(pair())
     states["spark-1"] = replace(states["spark-1"], nccl=(("/a/libnccl.so.2", "/b/libnccl.so.2"),))
     states = {host: replace(states[host], image=f"sha256:{host[-1] * 3}") for host in states}
@@ -171,7 +171,9 @@ def test_two_libraries_and_two_images_are_reported(look: Look) -> None:
     ]  # fmt: skip
 
 
-def test_no_connectx_means_no_rails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_without_connectx_has_no_rails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert fabric.main(FabricRequest(str(tmp_path))) == FabricState()
 
@@ -222,7 +224,7 @@ def test_two_loaded_nccl_libraries_are_found(
     assert fabric.main(FabricRequest(str(tmp_path))).nccl == ((system, ours),)
 
 
-def test_shapes_of_a_fabric_are_recognized(look: Look) -> None:
+def test_topologies_of_a_fabric_are_recognized(look: Look) -> None:
     assert shape_of(look(pair())) == "pair"
     assert shape_of(look(ring(3))) == "ring"
     assert shape_of(look(ring(4))) == "ring"

@@ -195,7 +195,7 @@ def hub() -> Iterator[FakeHub]:
 
 @pytest.fixture
 def fetch(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fetch]:
-    # A token in the environment of the user must not matter.
+    # A token in the environment of the user must have no effect.
     monkeypatch.setenv("HF_TOKEN", "hf_from_the_environment")
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setattr(sys, "path", [*sys.path])

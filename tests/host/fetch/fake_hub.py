@@ -1,6 +1,6 @@
 """A fake Hugging Face hub and its CDN, small enough to break in any way that a test needs.
 
-It answers the fetch program's requests: model info, and HEAD/GET resolve with the headers
+The fake answers the fetch program's requests: model info, and HEAD/GET resolve with the headers
 X-Repo-Commit, X-Linked-ETag and X-Linked-Size. LFS files redirect to the CDN, which listens on
 another address (127.0.0.2) and gives ranges.
 """
@@ -23,7 +23,7 @@ TOKEN = "hf_fake"
 
 @dataclass
 class Hit:
-    """One request as it arrived."""
+    """A received request."""
 
     where: str
     method: str

@@ -178,7 +178,7 @@ def test_another_commit_and_a_linked_directory_are_faults(model: Path) -> None:
     assert receipt.check(str(link), COMMIT) == "is not a directory"
 
 
-def test_hashing_again_finds_changes_with_equal_size_and_time(
+def test_a_second_hash_finds_changes_with_equal_size_and_time(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "nice", lambda _: 0)  # nice is permanent, and other tests follow

@@ -75,7 +75,7 @@ def test_a_full_disk_is_reported_with_the_missing_bytes(
     assert fetch.hub.sent() == 0
 
 
-def test_zfs_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zfs_is_queried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each query would make ZFS write open files to its disks."""
     monkeypatch.setattr(disks, "kind", lambda _: "zfs")
     assert not holes.reported(tmp_path)
@@ -110,7 +110,7 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
     assert fetch.hub.sent() < sum(map(len, fetch.hub.files.values())) - 512 * 1024
 
 
-def test_a_part_without_a_map_starts_again(fetch: Fetch, ramfs: Path) -> None:
+def test_a_part_without_a_map_is_fetched_from_the_start(fetch: Fetch, ramfs: Path) -> None:
     """An earlier version left a part that looks complete, without a record of its written
     ranges."""
     _part(fetch).parent.mkdir(parents=True)

@@ -64,7 +64,7 @@ def test_hf_transfer_starts_at_the_first_byte(fetch: Fetch) -> None:
     ]
     assert len(starts) > 12 * MIB // chunk
     # A chunk that comes too early does no harm: hashing waits for the first missing chunk. With two
-    # threads the lag was 51 of 192 chunks, with one at most 7, and 14 beside three busy loops.
+    # threads the lag was 51 of 192 chunks; with one thread at most 7, and 14 beside 3 busy loops.
     arrived: set[int] = set()
     missing = lag = 0
     for asked, start in enumerate(starts, 1):
@@ -118,16 +118,16 @@ def test_retry_after_is_honoured(fetch: Fetch) -> None:
     assert "answers HTTP 429" in output
 
 
-def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
+def test_a_cut_connection_leaves_only_whole_pages(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, cut_after=100_001)]
     assert fetch.here(downloader="http", retries=0)[0] == 1
     fetch.hub.faults = []
     assert "set aside" not in fetch.complete(downloader="http")
 
 
-def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> None:
-    """A slow connection: its bytes arrive all the time, and hf_transfer reports whole chunks
-    only.
+def test_a_fetch_waits_for_a_slow_chunk(fetch: Fetch) -> None:
+    """On a slow connection bytes arrive all the time, but hf_transfer reports only whole
+    chunks.
     """
     fetch.hub.rate = 100_000
     output = fetch.complete(downloader="hf_transfer", chunk_size=256 << 10, stall=2)
@@ -138,7 +138,7 @@ def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> N
 def test_a_stall_is_detected(fetch: Fetch, downloader: str) -> None:
     fetch.hub.faults = [Fault(ONE, times=2, hang_after=70_000)]
     output = fetch.complete(downloader=downloader, stall=0.5)
-    # Other traffic of this machine counts as a slow connection, five times.
+    # With other traffic on this machine, the program waits five times as long: 2.5 s.
     busy = downloader == "hf_transfer" and "arrived for 2.5 s" in output
     assert busy or "arrived for 0.5 s" in output
 
@@ -179,7 +179,7 @@ def test_bytes_of_hf_transfer_are_hashed_after_its_end(
     fetch.complete(f"{name}: expected sha256", downloader="hf_transfer", chunk_size=MIB)
 
 
-def test_bytes_that_are_written_again_are_hashed_again(fetch: Fetch) -> None:
+def test_overwritten_bytes_are_hashed_a_second_time(fetch: Fetch) -> None:
     """A hub that sends good bytes, ends, and sends the file again with other bytes at its start."""
     fetch.hub.ranges, name = False, "large.safetensors"
     fetch.hub.add(name, random.Random(1).randbytes(4 * MIB), lfs=True)
@@ -197,7 +197,7 @@ def test_an_unreachable_hub_is_a_temporary_failure(fetch: Fetch) -> None:
     fetch.fail(f"{nowhere} is unreachable", apart=True, endpoint=nowhere, retries=1)
 
 
-# Who may fetch
+# Access
 
 
 def _token(fetch: Fetch, token: str) -> dict[str, Any]:
@@ -207,14 +207,14 @@ def _token(fetch: Fetch, token: str) -> dict[str, Any]:
     return {"token_file": str(path), "allow_token_over_http": True}
 
 
-def test_hf_transfer_gets_the_token_of_a_gated_hub_without_a_cdn(fetch: Fetch) -> None:
+def test_hf_transfer_sends_the_token_to_a_gated_hub_without_a_cdn(fetch: Fetch) -> None:
     """hf_transfer needs the token, too, if the hub itself sends the bytes."""
     fetch.hub.gated, fetch.hub.redirects = True, False
     output = fetch.complete(**_token(fetch, TOKEN), downloader="hf_transfer")
     assert "hf_transfer ended" not in output
 
 
-def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
+def test_the_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
     fetch.complete("the token is not sent", token_file=_token(fetch, TOKEN)["token_file"])
     # The environment does not contain the token either.
     assert not any("authorization" in hit.headers for hit in fetch.hub.hits)
@@ -282,7 +282,7 @@ def test_changed_missing_linked_and_extra_files_are_repaired(fetch: Fetch) -> No
     fetch.complete(", 0 B fetched ")
 
 
-def test_directory_without_receipt_is_adopted_after_hashing(fetch: Fetch) -> None:
+def test_a_directory_without_a_receipt_is_adopted_after_hashing(fetch: Fetch) -> None:
     for path, content in fetch.hub.files.items():
         (fetch.destination / path).parent.mkdir(parents=True, exist_ok=True)
         (fetch.destination / path).write_bytes(content)
@@ -298,14 +298,14 @@ def test_power_cut_zeros_are_found_by_the_hash(fetch: Fetch) -> None:
     fetch.complete(f"{ONE}: expected sha256")
 
 
-def test_pointer_in_the_repository_is_refused(fetch: Fetch) -> None:
+def test_a_pointer_in_the_repository_is_refused(fetch: Fetch) -> None:
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 99\n"
     fetch.hub.add("model.safetensors", pointer)
     fetch.fail("model.safetensors is a Git LFS pointer in the repository itself")
     assert not fetch.destination.exists()
 
 
-def test_linked_destination_is_refused(fetch: Fetch) -> None:
+def test_a_linked_destination_is_refused(fetch: Fetch) -> None:
     fetch.destination.parent.mkdir(parents=True)
     fetch.destination.symlink_to(fetch.root)
     fetch.fail("is a symlink")
@@ -395,7 +395,7 @@ def test_all_fetches_use_the_proxy(fetch: Fetch, monkeypatch: pytest.MonkeyPatch
     assert len(asked) >= len(fetch.hub.files)
 
 
-def test_lan_servers_are_used_directly(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_on_the_lan_bypass_the_proxy(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     with proxy() as (address, asked):
         expected = {"services": {}, "http_proxy": address, "hub_endpoint": fetch.hub.endpoint}
         # The hub's own CDN, at another address of this machine.

@@ -23,7 +23,7 @@ def _largest(lab: LabHub) -> tuple[str, File]:
 def _request(
     lab: LabHub, fetch: Fetch, name: str, token: str | None = access.MEMBER_TOKEN, **changes: Any
 ) -> dict[str, Any]:
-    """A request with a token, or without."""
+    """Send a request with or without a token."""
     if token is not None:
         (fetch.root / "token").write_text(token, encoding="utf-8")
         changes |= {"token_file": str(fetch.root / "token"), "allow_token_over_http": True}
@@ -47,7 +47,7 @@ def test_the_hub_refuses_a_wrong_token_and_a_missing_repository(
 
 
 @cases("fault")
-def test_files_outside_xet_come_by_plain_http(
+def test_files_outside_xet_are_fetched_by_plain_http(
     lab: LabHub, fetch: Fetch, fault: dict[str, Any]
 ) -> None:
     name, file = _largest(lab)

@@ -15,7 +15,7 @@ MB = 10**6
 
 @contextmanager
 def _server(serve: Callable[[socket.socket], object]) -> Iterator[tuple[str, list[str]]]:
-    """A server, and the heads of the requests that it got."""
+    """A server, and the headers of received requests."""
     heads: list[str] = []
 
     def answer(connection: socket.socket) -> None:

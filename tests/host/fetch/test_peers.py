@@ -92,7 +92,7 @@ def test_a_refusing_peer_is_abandoned(seed: Seed, leech: Fetch) -> None:
     assert leech.progress()["bytes_peers"] == 0
 
 
-def test_an_offline_fetch_contacts_no_outside_server_and_names_missing_files(
+def test_an_offline_fetch_contacts_no_server_outside_the_fleet_and_names_missing_files(
     seed: Seed, leech: Fetch
 ) -> None:
     assert seed.fetch.run()[0] == 0
@@ -105,7 +105,7 @@ def test_an_offline_fetch_contacts_no_outside_server_and_names_missing_files(
     assert not leech.destination.exists()
 
 
-def test_docker_reads_blobs_while_they_arrive(seed: Seed) -> None:
+def test_docker_reads_blobs_during_their_download(seed: Seed) -> None:
     stage = seed.fetch.root / "images" / f".staging-{DIGEST}"
     part = stage / "parts" / f"{'b' * 64}.part"
     part.parent.mkdir(parents=True)

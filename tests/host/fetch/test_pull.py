@@ -140,7 +140,7 @@ def blobs(fetch: Fetch, registry: Registry, account: str | None = ACCOUNT) -> tu
     )
 
 
-def test_an_account_opens_a_private_image_and_is_not_sent_to_the_cdn(
+def test_an_account_gives_access_to_a_private_image_and_is_not_sent_to_the_cdn(
     fetch: Fetch, registry: Registry
 ) -> None:
     code, output = blobs(fetch, registry)
@@ -320,10 +320,10 @@ def test_a_build_gets_the_proxy(
     assert "proxy.example" not in built
 
 
-def test_a_derived_image_is_named_once_its_promises_hold(
+def test_a_derived_image_is_tagged_once_its_checks_pass(
     docker: Docker, request_: PullRequest
 ) -> None:
-    """The image's steps run in containers without network and capabilities; after a broken promise,
+    """The image's steps run in containers without network and capabilities; after a failed check,
     no image remains.
     """
     derived = replace(request_, name="sparkwright.local/r:sha256-1")
@@ -427,7 +427,7 @@ def test_the_host_reads_the_controllers_request(tmp_path: Path, sent: Any) -> No
 
 
 @cases("name", "changes", "message")
-def test_a_wrong_request_is_one_message_that_names_the_key(
+def test_a_wrong_request_causes_one_message_that_names_the_key(
     tmp_path: Path, name: str, changes: Any, message: str
 ) -> None:
     kind, document = REQUESTS[name]
@@ -436,7 +436,7 @@ def test_a_wrong_request_is_one_message_that_names_the_key(
     assert message in str(caught.value)
 
 
-def test_the_programs_tasks_run_in_the_layout_of_a_host(tmp_path: Path) -> None:
+def test_every_task_of_the_program_runs_in_the_layout_of_a_host(tmp_path: Path) -> None:
     """The files include every module that a task imports, also at run time."""
     for path, text in runtime._program().items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

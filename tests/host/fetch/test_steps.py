@@ -96,7 +96,7 @@ def test_the_layer_has_the_changes_of_the_steps_in_order(tmp_path: Path) -> None
         (DIFF, "a\nB\nc\n", None, {"optional": True}, None),
         # Lines that end with CR LF, in the diff and in the image.
         (f"{HEAD}@@ -1 +1 @@\n-b\r\n+c\r\n", "b\r\n", None, {}, b"c\r\n"),
-        # The empty file that an earlier step copied, and not the file of the image.
+        # The patch applies to the empty file of an earlier step, not to the file of the image.
         (f"{HEAD}@@ -0,0 +1 @@\n+new\n", "there\n", "", {}, b"new\n"),
     ],
 )

@@ -21,7 +21,7 @@ with held("tests", file=Path(sys.argv[1])):
 """
 
 
-def test_a_second_user_gets_holder_time_and_remedy_at_once(
+def test_a_second_user_sees_holder_time_and_remedy_at_once(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "lab/holder"

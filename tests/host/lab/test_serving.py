@@ -26,7 +26,7 @@ def shared_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(shared_model: Path) -> Iterator[Server]:
-    """The server most tests ask: 0.24.0 with reasoning, tools, a key and n-gram speculation."""
+    """The server of most tests: 0.24.0 with reasoning, tools, a key and n-gram speculation."""
     arguments = ["--reasoning-parser", "qwen3", "--speculative-config", NGRAM]
     arguments += ["--enable-auto-tool-choice", "--tool-call-parser", "qwen3_coder"]
     with launched(shared_model, *arguments) as started:
@@ -93,7 +93,7 @@ def test_an_engine_sleeps_and_wakes_up_by_its_declared_requests(shared_model: Pa
         assert started.ask("POST", "/sleep?level=2")[0] == 404
 
 
-def test_metrics_have_the_real_names_and_count_requests(server: Server, shared_model: Path) -> None:
+def test_metrics_have_vllms_names_and_count_requests(server: Server, shared_model: Path) -> None:
     body = {"model": "tiny", "prompt": "one two three", "max_tokens": 7, "ignore_eos": True}
     counted = (
         "vllm:prompt_tokens_total",

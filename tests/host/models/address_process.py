@@ -142,7 +142,7 @@ class Address:
         self._socket.bind(str(folder / "door.sock"))
         self._socket.listen(1024)
         self.programs: list[subprocess.Popen[bytes]] = []
-        #: The address's processes that serve, in /proc.
+        #: Folders in /proc of the address's serving processes.
         self.serving: list[Path] = []
 
     def write(self) -> None:

@@ -62,7 +62,7 @@ def test_usage_is_requested_if_the_client_omits_the_option(members: Any, options
 
 
 @pytest.mark.parametrize("parse", [bodies.parse, _apart])
-def test_a_form_may_name_its_model_after_a_file(parse: Any) -> None:
+def test_a_form_may_have_its_model_after_a_file(parse: Any) -> None:
     file = b'\r\n--y\r\nContent-Disposition: form-data; name="model"\r\n\r\nno'
     assert parse(_FORM % file, "x").model == "whisper"
     for data in (b"", b"--x", b"--x--", b"--x\r\n", b"preamble" + _FORM % b"", (_FORM % b"")[:-90]):
@@ -80,12 +80,12 @@ def test_a_form_may_name_its_model_after_a_file(parse: Any) -> None:
     f'X: {"x" * 2000}\r\nContent-Disposition: form-data; name="model"',
     f'Content-Type: {"x" * 2000}\r\nContent-Disposition: form-data; name="model"',
 ])  # fmt: skip
-def test_no_head_of_a_form_hides_a_second_model(head: str) -> None:
+def test_no_header_of_a_form_hides_a_second_model(head: str) -> None:
     with pytest.raises(Refused, match="form has a part with a head"):
         bodies.parse(b"--x\r\n%b\r\n\r\nlarge\r\n" % head.encode() + _FORM % b"", "x")
 
 
-def test_heads_of_common_clients_are_read() -> None:
+def test_headers_of_common_clients_are_parsed() -> None:
     for head in (
         b'Content-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name="model"',
         b"Content-Disposition: form-data; name=model",
@@ -101,7 +101,7 @@ def test_a_form_with_two_boundaries_is_refused() -> None:
         bodies.boundary("multipart/form-data; boundary=a; boundary=b")
 
 
-def test_large_bodies_leave_room_for_small_ones() -> None:
+def test_large_bodies_leave_room_for_small_bodies() -> None:
     room = bodies.Room()
 
     def fill(key: str, whole: int) -> None:

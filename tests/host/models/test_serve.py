@@ -67,7 +67,7 @@ def test_a_request_goes_to_the_engine_of_its_model(address: Address) -> None:
     ]  # fmt: skip
 
 
-def test_a_connection_takes_one_request_after_another(address: Address) -> None:
+def test_a_connection_serves_one_request_after_another(address: Address) -> None:
     connection, headers = address.connect(), {"Authorization": "Bearer laptop"}
     for request in [_SMALL, _STREAM, {"model": "org/large"}, _STREAM]:
         connection.request("POST", CHAT, json.dumps(request), headers)
@@ -121,7 +121,7 @@ def test_a_client_gets_its_requested_usage(address: Address, asks: bool) -> None
     assert (row.failed, row.tokens_in, row.tokens_out, row.cut) == (0, 5, 2, 0)
 
 
-def test_an_event_passes_before_the_next_event_arrives(address: Address) -> None:
+def test_an_event_is_forwarded_before_the_next_event_arrives(address: Address) -> None:
     go = threading.Event()
 
     def slowly(_: Request) -> Iterator[bytes]:
@@ -178,7 +178,7 @@ def test_a_stream_without_usage_is_counted_by_its_events(
     assert (row.failed, row.tokens_out, row.cut) == (failed, 2 - failed, 0)
 
 
-def test_a_client_that_leaves_frees_the_engine(address: Address) -> None:
+def test_a_client_that_disconnects_frees_the_engine(address: Address) -> None:
     def endless(_: Request) -> Iterator[bytes]:
         yield from chunks(TOKENS)
         while True:
@@ -196,7 +196,7 @@ def test_a_client_that_leaves_frees_the_engine(address: Address) -> None:
     assert row.tokens_in == len(json.dumps(_STREAM)) // 4
 
 
-def test_a_client_that_closes_after_the_last_event_is_counted_exactly(address: Address) -> None:
+def test_usage_is_exact_if_the_client_closes_after_the_last_event(address: Address) -> None:
     """OpenAI's client closes the connection after the last event, before the last chunk."""
     gone = threading.Event()
 
@@ -213,7 +213,7 @@ def test_a_client_that_closes_after_the_last_event_is_counted_exactly(address: A
     assert (row.failed, row.tokens_in, row.tokens_out, row.cut) == (0, 5, 2, 0)
 
 
-def test_large_bodies_pass_unchanged(address: Address) -> None:
+def test_large_bodies_are_forwarded_unchanged(address: Address) -> None:
     text = b'{"image": "%b", "model": "small", "stream": true} ' % (b"A" * (20 << 20))
     pieces = (text[at : at + 100_000] for at in range(0, len(text), 100_000))
     assert address.post(pieces, "/v1/responses").status == 200
@@ -229,7 +229,7 @@ def test_large_bodies_pass_unchanged(address: Address) -> None:
     assert address.post(iter([b" " * (65 << 20)])).status == 413
 
 
-def test_one_key_does_not_disturb_another(address: Address) -> None:
+def test_one_key_does_not_disturb_another_key(address: Address) -> None:
     """Slow bodies, and 16 bodies of 64 MB that cost a parser much time and memory."""
     slow = [socket.create_connection(("127.0.0.1", address.port)) for _ in range(64)]
     for connection in slow:
@@ -255,7 +255,7 @@ def test_one_key_does_not_disturb_another(address: Address) -> None:
         connection.close()
 
 
-def test_a_body_of_tiny_pieces_takes_no_more_memory_than_its_bytes(address: Address) -> None:
+def test_a_body_in_tiny_chunks_takes_no_more_memory_than_its_bytes(address: Address) -> None:
     status, pieces = address.serving[0] / "status", 150_000
 
     def memory() -> int:
@@ -303,7 +303,7 @@ def test_a_kill_loses_at_most_two_seconds_of_usage(address: Address) -> None:
     assert address.post(_SMALL).status == 200
 
 
-def test_a_restart_finishes_answers_and_takes_requests(address: Address) -> None:
+def test_a_restart_finishes_answers_and_accepts_requests(address: Address) -> None:
     go = threading.Event()
 
     def slowly(_: Request) -> Iterator[bytes]:
@@ -338,7 +338,7 @@ class _Listening(socket.socket):
 def test_a_connection_that_was_just_accepted_is_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program ends in the moment after an accept."""
+    """The program ends right after it has accepted the connection."""
 
     async def flush(_: Ledger) -> None:
         pass
@@ -379,7 +379,7 @@ def test_a_serving_process_finishes_its_answers_at_sigterm(address: Address) -> 
     assert address.usage()[0].requests == 1
 
 
-def test_a_full_disk_refuses_bodies_that_it_can_not_store(address: Address) -> None:
+def test_a_body_that_does_not_fit_on_a_full_disk_is_refused(address: Address) -> None:
     serving = int(address.serving[0].name)
     text = b'{"model": "small", "text": "%b"}' % (b"A" * 200_000)
     former = resource.prlimit(serving, resource.RLIMIT_FSIZE, (len(text) - 100, -1))
@@ -424,7 +424,7 @@ def test_an_address_without_pools_answers_503(address: Address) -> None:
     assert address.counted(1).failed == 1
 
 
-def test_the_program_itself_accepts_no_forged_header(address: Address) -> None:
+def test_the_address_program_ignores_forged_headers(address: Address) -> None:
     """The attack goes to the program's own socket, which only HAProxy uses."""
     key = b"X-Sparkwright-Key: guest\r\n"
     forged = key + b"X-Sparkwright-Pool: large\r\nX-Sparkwright-Near: large\r\n"
@@ -440,7 +440,7 @@ def test_the_program_itself_accepts_no_forged_header(address: Address) -> None:
 
 
 @pytest.mark.parametrize("trailers", [b"", b"X: y\r\n", b"X: y\r\nZ: y\r\n"])
-def test_trailers_do_not_join_the_next_message(trailers: bytes) -> None:
+def test_trailers_are_not_read_as_the_next_message(trailers: bytes) -> None:
     async def read() -> tuple[bytes, bytes]:
         reader = asyncio.StreamReader()
         reader.feed_data(b"2\r\nab\r\n1\r\nc\r\n0\r\n" + trailers + b"\r\nnext")

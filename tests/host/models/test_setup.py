@@ -17,7 +17,7 @@ from sparkwright.host.removal import RemovalRequest
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Commands; units, user and usage are in a folder of the test."""
+    """Commands that were run; units, user and usage are in a folder of the test."""
     commands: list[str] = []
 
     def run(*command: str) -> Outcome:

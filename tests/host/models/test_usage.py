@@ -54,7 +54,7 @@ def test_a_stream_is_read_with_any_split(stream: bytes, kept: bytes | None, hide
         assert (meter.tokens_in, meter.tokens_out) == (5, 2)
 
 
-def test_a_cut_stream_passes_up_to_its_last_byte() -> None:
+def test_a_cut_stream_is_forwarded_up_to_its_last_byte() -> None:
     for at in range(len(_CHAT + _CHAT)):
         meter = Meter(stream=True, hide=True)
         assert meter.feed((_CHAT + _CHAT)[:at]) + meter.end() == (_CHAT + _CHAT)[:at]

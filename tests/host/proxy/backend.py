@@ -32,9 +32,10 @@ class Seen:
 class Backend:
     """A replica with its own health port.
 
-    A body may ask for: ``{"stream": n}``, n chunks, each of which waits for ``go``;
-    ``{"hold": true}``, an answer that waits for ``go``; ``{"die": true}``, or with the replica's
-    name, a connection that ends without an answer; ``{"cut": true}``, an answer that is cut off.
+    The body of a request selects the answer. ``{"stream": n}``: n chunks, each of which waits for
+    ``go``. ``{"hold": true}``: an answer that waits for ``go``. ``{"die": true}``, or ``die`` with
+    the replica's name: the connection ends without an answer. ``{"cut": true}``: an answer that is
+    cut off.
 
     Attributes:
         go: semaphore, released once for every chunk or held answer.
@@ -117,7 +118,7 @@ class _Requests(Handler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _hold(self) -> None:
-        """Answer when released, or notice that the client has left."""
+        """Answer when released, or record that the client has disconnected."""
         while not self.backend.go.acquire(blocking=False):
             if self._is_alone():
                 self.backend.left.set()

@@ -251,8 +251,8 @@ class RunningProxy:
         key: str | None = KEY,
         headers: dict[str, str] | None = None,
     ) -> http.client.HTTPResponse:
-        """Send a request; return when the answer's head has arrived, with its body perhaps under
-        way.
+        """Send a request; return when the header of the answer has arrived. The body may still be
+        under way.
         """
         sent = {"Authorization": f"Bearer {key}"} if key else {}
         connection = self.connect()

@@ -121,7 +121,7 @@ def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: B
     (seen,) = first.seen
     assert not [name for name in seen.headers if name.startswith("x-sparkwright-")]
     assert seen.headers["authorization"] == f"Bearer {ENGINE.value}"
-    # A request to a pool whose servers are all down is still passed on, and wakes the service.
+    # A request to a pool whose servers are all down is still forwarded, and wakes the service.
     assert address.post(CHAT, {"model": "large"}).status == 200
     answer = address.post(CHAT, {"model": "none"})
     assert (answer.status, "large, small" in answer.data["error"]["message"]) == (404, True)
@@ -225,10 +225,10 @@ def test_a_failed_address_loses_no_request_of_another_address(
             cut.post(CHAT, {"model": "small"})
 
 
-def test_reloads_of_a_replicas_proxy_lose_and_double_no_request(
+def test_reloads_of_a_replicas_proxy_lose_and_duplicate_no_request(
     address: RunningProxy, service: RunningProxy, first: Backend
 ) -> None:
-    """A reload closes idle connections: a request that meets such an end would be lost."""
+    """A reload closes idle connections: a request on a closing connection would be lost."""
     with ThreadPoolExecutor(6) as pool:
         answers = [pool.submit(address.post, CHAT, {"model": "small"}) for _ in range(1500)]
         while not answers[-1].done():
@@ -249,7 +249,7 @@ def test_a_stream_whose_replica_dies_ends_with_an_error_and_never_as_complete(
         assert seen == (200, errors, False)
 
 
-def test_only_the_address_checks_rights_and_limits(
+def test_only_the_address_checks_permissions_and_limits(
     address: RunningProxy, service: RunningProxy
 ) -> None:
     assert service.post(CHAT, {"model": "small"}, key=GUEST).status == 403

@@ -63,12 +63,12 @@ def flood(
         assert item.connect_ex(("127.0.0.1", proxy.port)) in (0, errno.EINPROGRESS)
         items.append(item)
     for item in items:
-        with contextlib.suppress(OSError):  # HAProxy may refuse it
+        with contextlib.suppress(OSError):  # HAProxy may refuse the connection
             item.sendall(data)
 
 
 def is_undisturbed(proxy: RunningProxy, first: Backend) -> None:
-    """Ask ten times, with a key: each answer comes at once."""
+    """Send ten requests with a key; each must be answered at once."""
     for _ in range(10):
         began = time.monotonic()
         assert proxy.post(CHAT).status == 200
@@ -131,7 +131,7 @@ def test_a_household_behind_one_router_streams_a_thousand_answers(
 
 @pytest.mark.parametrize("kind", ["half a head", "kept alive"])
 def test_connections_without_a_key_are_closed(folder: Path, first: Backend, kind: str) -> None:
-    """A client that continues slowly is not an exception."""
+    """This includes clients that continue to send slowly."""
     with (
         opened(proxies_of(folder, (replica(first),))) as proxy,
         socket.create_connection(("127.0.0.1", proxy.port)) as item,

@@ -1,4 +1,4 @@
-"""The proxy, with a real HAProxy: access, passed requests, and no lost request."""
+"""The proxy, with a real HAProxy: access control, forwarded requests, and no lost request."""
 
 import contextlib
 import os
@@ -38,14 +38,14 @@ VLLM_ROUTES = [
         if not line.startswith("#")
     )
 ]
-#: Routes of vLLM-Omni in addition, by its API server's documentation; the last route is not for
+#: Additional routes of vLLM-Omni, from its API server's documentation; the last route is not for
 #: clients.
 VLLM_ROUTES += [
     ("POST", "/v1/audio/speech"), ("GET", "/v1/audio/voices"), ("POST", "/v1/images/generations"),
     ("POST", "/v1/images/edits"), ("POST", "/v1/videos"),
 ]  # fmt: skip
 OPEN = {(method, path.replace("{id}", "resp_0a1b2c")) for method, path in client_routes("vllm")}
-#: Routes that VLLM_SERVER_DEV_MODE adds: they change the engine, and no key opens them.
+#: Routes that VLLM_SERVER_DEV_MODE adds and that change the engine: no key gives access to them.
 DEVELOPER = (FIXTURES / "developer_routes.txt").read_text().split()
 CHAT = "/v1/chat/completions"
 REQUESTS = safe_load(Path(__file__).with_name("requests.yaml").read_text())
@@ -72,7 +72,7 @@ def test_requests_without_the_key_are_refused(
     assert first.seen == []
 
 
-def test_only_owners_can_open_the_sockets(start: Opener, first: Backend) -> None:
+def test_only_the_owner_can_open_the_sockets(start: Opener, first: Backend) -> None:
     proxies = start(first).proxies
     for position in (proxies.admin_socket, proxies.master_socket):
         assert Path(position).stat().st_mode & 0o777 == 0o600
@@ -98,7 +98,7 @@ def test_haproxy_does_not_start_without_the_file_of_keys(folder: Path, first: Ba
 # --- The routes --------------------------------------------------------------------------------
 
 
-def test_each_route_of_vllm_is_passed_or_refused(start: Opener, first: Backend) -> None:
+def test_each_route_of_vllm_is_forwarded_or_refused(start: Opener, first: Backend) -> None:
     proxy = start(first)
     assert {route for route in VLLM_ROUTES if route[1] not in DEVELOPER} >= OPEN
     for method, path in VLLM_ROUTES:
@@ -125,13 +125,13 @@ def test_a_route_has_one_method(start: Opener, first: Backend) -> None:
     assert first.seen == []
 
 
-def test_a_query_string_is_passed_on(start: Opener, first: Backend) -> None:
+def test_a_query_string_is_forwarded(start: Opener, first: Backend) -> None:
     proxy = start(first)
     assert proxy.get("/v1/responses/resp_1-A?stream=true&starting_after=3").status == 200
     assert first.seen[0].path == "/v1/responses/resp_1-A?stream=true&starting_after=3"
 
 
-def test_no_trick_with_the_path_gets_through(start: Opener, first: Backend) -> None:
+def test_a_manipulated_path_is_refused(start: Opener, first: Backend) -> None:
     proxy = start(first)
     for target in REQUESTS["targets"]:
         for head in (
@@ -146,9 +146,7 @@ def test_no_trick_with_the_path_gets_through(start: Opener, first: Backend) -> N
 
 
 @pytest.mark.parametrize("request_bytes", REQUESTS["hidden"])
-def test_a_hidden_request_does_not_get_through(
-    start: Opener, first: Backend, request_bytes: str
-) -> None:
+def test_a_smuggled_request_is_refused(start: Opener, first: Backend, request_bytes: str) -> None:
     proxy = start(first)
     key = f"Authorization: Bearer {KEY}\r\n"
     inner = f"GET /version HTTP/1.1\r\nHost: x\r\n{key}Connection: close\r\n\r\n"
@@ -170,7 +168,7 @@ _PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-def test_only_listed_routes_get_through(start: Opener, first: Backend) -> None:
+def test_only_listed_routes_are_forwarded(start: Opener, first: Backend) -> None:
     proxy = start(first)
     response = "/v1/responses/"
 
@@ -224,7 +222,7 @@ def test_a_browsers_preflight_request_is_answered(start: Opener, first: Backend)
 # --- Streams -----------------------------------------------------------------------------------
 
 
-def test_a_stream_is_passed_chunk_by_chunk(start: Opener, first: Backend) -> None:
+def test_a_stream_is_forwarded_chunk_by_chunk(start: Opener, first: Backend) -> None:
     stream = start(first).send("POST", CHAT, {"stream": 50}, headers={"Accept-Encoding": "gzip"})
     assert stream.status == 200
     assert stream.headers["Content-Type"] == "text/event-stream; charset=utf-8"
@@ -244,7 +242,7 @@ def test_a_long_prompt_arrives_whole(start: Opener, first: Backend) -> None:
     assert first.seen[0].body == prompt
 
 
-def test_a_client_that_leaves_is_not_answered(start: Opener, first: Backend) -> None:
+def test_a_request_is_cancelled_if_its_client_disconnects(start: Opener, first: Backend) -> None:
     proxy = start(first)
     connection = proxy.connect()
     connection.request("POST", CHAT, b'{"hold": true}', {"Authorization": f"Bearer {KEY}"})
@@ -263,7 +261,7 @@ def test_requests_go_to_the_replica_with_the_fewest_requests(
     for name in ("one", "two"):
         proxy.until_status(name, "UP")
     held = []
-    for count in range(1, 5):  # two threads of HAProxy may choose at the same moment
+    for count in range(1, 5):  # two threads of HAProxy may choose at the same time
         held.append(proxy.send_later(CHAT, {"hold": True}))
         until(lambda: len(first.seen) + len(second.seen) == count, "the request")  # noqa: B023
     assert len(first.seen) == len(second.seen) == 2
@@ -291,7 +289,7 @@ def test_every_request_has_its_own_connection(start: Opener, first: Backend) -> 
     assert [seen.headers["connection"] for seen in first.seen] == ["close"] * 3
 
 
-def test_health_reflects_the_replicas(start: Opener, first: Backend, second: Backend) -> None:
+def test_health_needs_one_healthy_replica(start: Opener, first: Backend, second: Backend) -> None:
     proxy = start(first, second)
     for name in ("one", "two"):
         proxy.until_status(name, "UP")
@@ -313,7 +311,7 @@ def test_health_reflects_the_replicas(start: Opener, first: Backend, second: Bac
     assert "/health" not in proxy.log.read_text()
 
 
-def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
+def test_a_drained_replica_finishes_its_requests_and_gets_no_new_requests(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first, second)
@@ -450,7 +448,7 @@ def test_a_request_half_received_at_a_reload_is_answered(start: Opener, first: B
     proxy = start(first, wait_seconds=3600)
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
         client.sendall(f"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer {KEY}\r\n".encode())
-        # Connections are accepted in order: the proxy has the first when it answers the second.
+        # Connections are accepted in order: after an answer on the second, the first is accepted.
         assert proxy.get("/v1/models").status == 200
         proxy.reload()
         client.sendall(b"Host: x\r\n\r\n")

@@ -130,7 +130,7 @@ def test_the_list_names_the_loaded_keys(managed: RunningProxy) -> None:
     assert not any(key in json.dumps(expected) for key in (KEY, OPENCLAW, LAPTOP))
 
 
-def test_the_written_keys_open_the_proxy(managed: RunningProxy) -> None:
+def test_only_the_written_keys_are_accepted(managed: RunningProxy) -> None:
     open_connection = managed.connect()
     open_connection.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {OPENCLAW}"})
     assert open_connection.getresponse().read()
@@ -246,7 +246,7 @@ def _pool(master: str, drain: float) -> Pool:
     return Pool("qwen36", "nobody listens", master, 0, drain)
 
 
-def test_a_master_that_keeps_the_connection_is_not_waited_for(folder: Path) -> None:
+def test_the_count_of_requests_does_not_wait_for_the_end_of_the_connection(folder: Path) -> None:
     master = Master(folder / "master.sock", [2])
     began = time.monotonic()
     assert place.busy(master.place, "qwen36", "self") == 2
@@ -313,7 +313,7 @@ def test_a_sleeping_services_503_names_the_running_service_and_retry_after(
     assert first.seen == []
 
 
-def test_a_client_without_a_key_does_not_learn_the_running_service(evening: RunningProxy) -> None:
+def test_a_client_without_a_key_gets_no_name_of_the_running_service(evening: RunningProxy) -> None:
     answer = evening.post(CHAT, key=None)
     assert (answer.status, b"coder" in answer.body) == (401, False)
 

@@ -1,5 +1,5 @@
-"""TLS, with a real HAProxy and real attackers: an eavesdropper, a false replica, and a thief of
-a proxy's port.
+"""TLS, with a real HAProxy and real attackers: an eavesdropper, a false replica, and a local user
+who takes a proxy's port.
 """
 
 import datetime as dt
@@ -88,7 +88,7 @@ def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localho
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_clients_with_the_ca_get_in(
+def test_clients_with_the_ca_are_served(
     proxy: RunningProxy, ca: Authority, first: Backend, name: str
 ) -> None:
     assert proxy.post(CHAT).data == {"replica": "one"}
@@ -135,7 +135,7 @@ def test_a_certificate_is_valid_only_for_its_host(proxy: RunningProxy, ca: Autho
             handshake(proxy, trusting(ca), name)
 
 
-def test_a_stolen_host_key_signs_for_no_name(folder: Path, first: Backend, ca: Authority) -> None:
+def test_a_host_key_can_sign_no_certificate(folder: Path, first: Backend, ca: Authority) -> None:
     stolen = pem(ca)
     key = serialization.load_pem_private_key(stolen.encode(), None)
     signer = Authority(

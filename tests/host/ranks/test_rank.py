@@ -54,7 +54,7 @@ def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.
 
 
 def test_the_port_with_the_cable_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan has the cable in the outer cage, and a user has put it into the inner cage."""
+    """In the plan the cable is in the outer cage, but a user has plugged it into the inner cage."""
     seen = FabricState((_rail("enp1s0f0np0", 0), _rail("enP2p1s0f0np0", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
     assert result is not None
@@ -123,7 +123,7 @@ def test_a_serving_follower_is_healthy(tmp_path: Path, active: None) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_waiting_rank_names_the_missing_ranks(tmp_path: Path, active: None, number: int) -> None:
+def test_health_names_the_missing_ranks(tmp_path: Path, active: None, number: int) -> None:
     _state(tmp_path, number=number, step=WAITING, missing="rank 1 (spark-2) is not connected")
     result = ranks.health(tmp_path)
     assert result is not None
@@ -135,7 +135,7 @@ def test_a_waiting_rank_names_the_missing_ranks(tmp_path: Path, active: None, nu
     assert "rank 1 (spark-2) is not connected" in item.detail
 
 
-def test_a_head_that_serves_is_asked_like_any_service(tmp_path: Path) -> None:
+def test_the_health_of_a_serving_head_comes_from_its_engine(tmp_path: Path) -> None:
     _state(tmp_path, number=0)
     assert ranks.health(tmp_path) is None
     assert ranks.health(tmp_path / "another") is None
@@ -146,7 +146,7 @@ def test_an_invalid_state_counts_as_missing(tmp_path: Path) -> None:
     assert ranks.health(tmp_path) is None
 
 
-def test_a_rank_that_ended_silently_does_not_serve(tmp_path: Path) -> None:
+def test_a_rank_that_ended_without_a_message_is_unhealthy(tmp_path: Path) -> None:
     """A rank's last record is no longer true after a kill or a power cut."""
     unit = Cluster(tmp_path).followers[0]
     home, config = unit.home, unit.config
@@ -158,7 +158,7 @@ def test_a_rank_that_ended_silently_does_not_serve(tmp_path: Path) -> None:
     assert ranks.missing(home) == "it waits for the other ranks: the connection to the head ended"
 
 
-def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:
+def test_the_watch_sends_no_request_to_a_follower(tmp_path: Path, active: None) -> None:
     _state(tmp_path)
     seen = watch.service(WatchedService("chat", "127.0.0.1", 1, 600), tmp_path, {})
     assert (seen.health, seen.metrics) == (200, {})

@@ -63,7 +63,7 @@ def test_an_ended_engine_ends_and_restarts_all_ranks(cluster: Make, number: int)
     item.whole(before)
     assert [len(unit.engines) for unit in item.units] == [2, 2, 2]
     # systemd counts a failed start for the rank whose engine ended and for the head, which began
-    # the start, and gives up after several failures. It counts none for all other ranks.
+    # the start, and gives up after several failures. For other ranks systemd counts no failure.
     fault = [int(unit in (item.head, item.units[number])) for unit in item.units]
     assert [unit.codes[:1] for unit in item.units] == [[count] for count in fault]
     assert [unit.state["failures"] for unit in item.units] == fault
@@ -74,7 +74,7 @@ def test_hanging_engines_begin_a_new_session(cluster: Make) -> None:
     item = cluster(2, free_port())
     item.start()
     before = item.whole()
-    time.sleep(4)  # the head has asked several times by now
+    time.sleep(4)  # the head has sent several requests by now
     assert item.session == before
     # The follower's boot caches are kept from then on.
     assert (item.followers[0].home / SERVED).exists()
@@ -140,7 +140,7 @@ def test_a_half_staged_release_is_not_run(cluster: Make) -> None:
     assert (item.followers[0].home / "current").readlink().name == OLD
 
 
-def test_a_missing_rail_address_is_waited_for(cluster: Make) -> None:
+def test_a_rank_waits_for_a_missing_rail_address(cluster: Make) -> None:
     """The rail's address appears with the cable."""
     item = cluster()
     path = item.head.home / "current/release.json"

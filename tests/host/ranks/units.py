@@ -218,7 +218,7 @@ class Cluster:
 
     @property
     def session(self) -> str | None:
-        """The one session that all ranks serve; None without a common session."""
+        """The common session of all ranks; None without a common session."""
         states = [unit.state for unit in self.units]
         sessions = {state.get("session") for state in states}
         serving = all(state.get("step") == "serving" for state in states)

@@ -19,28 +19,28 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 def body(connection: socket.socket) -> None:
-    """An answer of 700 MiB."""
+    """Send an answer of 700 MiB."""
     connection.sendall(OK + b"Content-Length: %d\r\n\r\n" % FLOOD)
     for _ in range(FLOOD // len(_CHUNK)):
         connection.sendall(_CHUNK)
 
 
 def head(connection: socket.socket, *_more: object) -> None:
-    """A head without an end, with lines that are short enough for any client."""
+    """Send a header without an end, with lines that are short enough for any client."""
     connection.sendall(b"HTTP/1.1 200 OK\r\n")
     for _ in range(FLOOD // 1000):
         connection.sendall(b"X-More: " + b"y" * 990 + b"\r\n")
 
 
 def line(connection: socket.socket) -> None:
-    """A head of one line without an end."""
+    """Send a header of one line without an end."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nX-More: ")
     for _ in range(FLOOD // len(_CHUNK)):
         connection.sendall(_CHUNK)
 
 
 def going_on(connection: socket.socket, *_more: object) -> None:
-    """Heads of status 100, which announce an answer that never follows."""
+    """Send headers with status 100 endlessly, without the answer that they announce."""
     for _ in range(FLOOD // 1000):
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 40)
 

@@ -112,7 +112,7 @@ def _users_parent(fetching: Fetch) -> None:
     os.chown(fetching.destination.parent, UID, UID)
 
 
-def test_a_stage_that_was_made_before_and_a_forged_note_are_removed(fetching: Fetch) -> None:
+def test_a_foreign_staging_directory_and_its_forged_note_are_removed(fetching: Fetch) -> None:
     _users_parent(fetching)
     evil = bytearray(fetching.hub.files[ONE])
     evil[999] ^= 1
@@ -129,7 +129,7 @@ def test_a_stage_that_was_made_before_and_a_forged_note_are_removed(fetching: Fe
     assert fetching.destination.parent.stat().st_uid == 0
 
 
-def test_a_stage_that_is_a_link_leads_nowhere(fetching: Fetch, folder: Path) -> None:
+def test_a_staging_directory_that_is_a_link_is_not_followed(fetching: Fetch, folder: Path) -> None:
     victim = folder / "victim"
     victim.mkdir()
     (victim / "holder.json").write_text("root's own")

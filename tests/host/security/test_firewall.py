@@ -106,7 +106,7 @@ class Namespace:
 
 @pytest.fixture
 def stack() -> Iterator[contextlib.ExitStack]:
-    """Ends the namespaces."""
+    """End the namespaces after the test."""
     with contextlib.ExitStack() as opened:
         yield opened
 
@@ -149,7 +149,7 @@ def test_only_ranks_and_root_reach_the_engines_ports(
     assert not any(head.connects(NOBODY, (FOLLOWER, 29501), (FOLLOWER, 40404)))
     assert not any(follower.connects(NOBODY, *ranks))
     assert not any(follower.connects(0, *ranks, source=NEIGHBOUR))
-    # The engines, and other users' programs: other ports of the same hosts.
+    # Engines reach each other, and other users reach other ports of the same hosts.
     assert all(head.connects(0, *local, *ranks, (FOLLOWER, 29501), (FOLLOWER, 40404)))
     assert all(follower.connects(0, *ranks))
     assert head.connects(NOBODY, (HEAD, 8010), (FOLLOWER, 8010)) == [True, True]
@@ -267,7 +267,7 @@ def test_only_the_published_port_of_a_bridge_is_reached(
 
 
 @pytest.mark.parametrize("program", ["iptables-legacy", "iptables"])
-def test_a_held_lock_of_iptables_is_waited_for(
+def test_a_start_waits_for_a_held_lock_of_iptables(
     hosts: tuple[Namespace, Namespace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     program: str,
 ) -> None:  # fmt: skip

@@ -80,7 +80,7 @@ def test_no_file_is_served_without_a_signed_challenge(seed: Seed, shown: str) ->
         (KEY, {"run": "../keys/ab"}),
     ],
 )
-def test_a_foreign_key_opens_no_file(seed: Seed, key: str, others: dict[str, str]) -> None:
+def test_a_foreign_key_gets_no_file(seed: Seed, key: str, others: dict[str, str]) -> None:
     assert _status(seed, PATH, key=key, others=others) == 401
 
 
@@ -96,7 +96,7 @@ def test_a_replayed_request_is_refused(seed: Seed) -> None:
     _refused(seed, shown, f"{PATH}?ranges")
 
 
-def test_a_challenge_counts_on_its_own_connection_only(seed: Seed) -> None:
+def test_a_challenge_is_valid_only_on_its_own_connection(seed: Seed) -> None:
     item, other = seed.connect(), seed.connect()
     challenge(other)
     shown = header(challenge(item), f"{PATH}?ranges")
@@ -159,11 +159,11 @@ def test_docker_gets_no_file_without_its_password(seed: Seed, shown: str) -> Non
         f"/v2/x/other/sha256:{'a' * 64}", "/v2/x/blobs/config.json",
     ],
 )  # fmt: skip
-def test_docker_gets_images_only(seed: Seed, path: str) -> None:
+def test_docker_can_fetch_only_images(seed: Seed, path: str) -> None:
     assert seed.plain(path, Authorization=BASIC)[:2] == (404, b"")
 
 
-def test_dockers_password_counts_over_loopback_only(seed: Seed) -> None:
+def test_dockers_password_is_valid_only_over_loopback(seed: Seed) -> None:
     """The password is sent in clear over loopback, where no other user listens."""
     keys, models, images = (str(seed.fetch.root / name) for name in ("keys", "models", "images"))
     request = PeerServerRequest(keys, models, images, 60)
@@ -206,14 +206,14 @@ def kept(seed: Seed, tmp_path: Path) -> Path:
 
 
 def _paths(name: str) -> Any:
-    """A table, with the names made here."""
+    """A table of the YAML file, with the names of this module's commit and container."""
     text = json.dumps(TABLES[name])
     return json.loads(text.replace("{commit}", COMMIT).replace("{container}", CONTAINER))
 
 
 @pytest.mark.parametrize("path", _paths("peer_paths"))
 @pytest.mark.parametrize("query", ["", "?ranges"])
-def test_no_name_leads_out_of_the_roots(seed: Seed, path: str, query: str) -> None:
+def test_no_path_points_outside_the_served_directories(seed: Seed, path: str, query: str) -> None:
     status, body, _ = seed.get(path + query, **({} if query else {"Range": "bytes=0-9"}))
     assert (status, body) == (404, b"")
 

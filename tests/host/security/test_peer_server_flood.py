@@ -44,7 +44,7 @@ class Attacked:
     address: str
     port: int
     tls: dict[str, TlsIdentity]
-    #: Threads of this process before the server began; tests before this one can leave some.
+    #: Threads of this process before the server began; earlier tests can leave threads.
     threads: int
 
     def client(self) -> PeerClient:

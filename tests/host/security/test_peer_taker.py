@@ -64,7 +64,7 @@ class FakePeer:
         accepting(self._listening, self._serve)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._listening.close()
 
     def _serve(self, connection: socket.socket) -> None:
@@ -244,7 +244,7 @@ class Taker:
     part: Part
 
     def take(self) -> float:
-        """Returns the elapsed seconds."""
+        """Fetch the file, and return the elapsed seconds."""
         began = time.monotonic()
         self.peers.fill(self.part)
         return time.monotonic() - began
@@ -362,7 +362,7 @@ def test_a_range_that_was_not_requested_is_refused(taker: Take, fake: Fake) -> N
     assert item.part.path.stat().st_blocks == 0
 
 
-def test_a_peer_without_the_controllers_key_is_not_asked(
+def test_a_peer_without_the_controllers_key_gets_no_request(
     taker: Take, fake: Fake, tmp_path: Path
 ) -> None:
     peer = fake(_alive)
@@ -402,7 +402,7 @@ def test_a_disk_that_loses_written_bytes_ends_the_fetch(
         taker(fake(behave)).take()
 
 
-def test_a_peer_with_half_pages_is_not_asked_forever() -> None:
+def test_only_whole_pages_are_requested_from_a_peer() -> None:
     page = 65536
     assert common([(0, 8 * page)], [(1, 3 * page + 1)]) == [(page, 3 * page)]
     assert common([(0, 8 * page)], [(1, page)]) == []

@@ -60,7 +60,7 @@ def test_targets_of_links_are_kept(tmp_path: Path, ran: list[tuple[str, ...]], m
     assert f"{models}/a--b/{COMMIT}: not sparkwright's" in answer.left
 
 
-def test_a_service_name_that_leads_out_of_the_root_is_ignored(
+def test_a_service_name_that_points_outside_the_root_is_ignored(
     tmp_path: Path, ran: list[tuple[str, ...]], mine: Path
 ) -> None:
     root = tmp_path / "root"

@@ -152,7 +152,7 @@ def test_files_of_another_user_are_ignored(
     "text", ["", "[]", "[" * 100000, '{"groups": 5}', '{"groups": {"evening": {"members": []}}}',
              json.dumps({"groups": {"evening": {"members": ["a"], "windows": [[1, 2]]}}})],
 )  # fmt: skip
-def test_a_torn_file_makes_no_group(folder: Path, text: str) -> None:
+def test_a_torn_file_defines_no_group(folder: Path, text: str) -> None:
     files.write(folder / "exclusive.json", text, 0o600)
     assert exclusive.running(folder) == {}
 

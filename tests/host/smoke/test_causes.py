@@ -1,4 +1,4 @@
-"""Finer causes from scripted answers, and the probes' own tools."""
+"""Causes of failed checks, from scripted answers; and the helpers of the checks."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_each_answer_has_its_own_cause(
 
 
 @cases("text", "noise")
-def test_noise_is_refused_and_a_cut_character_is_accepted(text: str, noise: bool) -> None:
+def test_noise_fails_the_check_and_a_cut_character_passes(text: str, noise: bool) -> None:
     client = scripted(always(chat(text, finish="length")))
     if not noise:
         assert short.generate(client) == text
@@ -288,7 +288,7 @@ def test_the_fake_engine_recognizes_the_drawn_shapes(word: str) -> None:
         assert text == f"I see a red {left} and a blue {right}, and the word {word}."
 
 
-def test_each_picture_is_new() -> None:
+def test_pictures_differ_between_requests() -> None:
     drawn = {picture.drawn() for _ in range(40)}
     assert len(drawn) > 10
     assert all(item.left[0] != item.right[0] and item.left[1] != item.right[1] for item in drawn)
@@ -344,7 +344,7 @@ def test_counters_are_summed_over_engines_and_the_cache_is_reported() -> None:
     assert result.texts[metrics.PREFIX_CACHING] == "True"
 
 
-def test_the_sent_program_runs(tmp_path: Path) -> None:
+def test_the_program_runs_from_standard_input(tmp_path: Path) -> None:
     """A bare Python (-I, -S) reads the program from standard input, as root's Python on a host."""
     skip = dict.fromkeys(("long-16k", "context-limit", "concurrency"), "not now")
     model = make_model(tmp_path / "model")

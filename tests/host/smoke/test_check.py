@@ -109,7 +109,7 @@ def test_a_fault_fails_the_check_of_its_subject(
         well = ask(server, tmp_path, speculates=False, first_answer_seconds=2).checks[-1]
     assert (last.name, last.ok) == (name, False)
     assert message in last.detail
-    # A recipe without speculation is not checked for it.
+    # Speculation is not checked for a recipe without speculation.
     assert well.ok == (name == "speculation")
 
 
@@ -158,7 +158,7 @@ def test_a_model_gets_a_request_of_its_kind_and_its_answer_is_judged(
         kind for kind in KINDS if kind in routes
     ] or fault
     assert all(item.ok for item in answer.checks) == (not fault)
-    # The proxy's health asks as the gate does, if the request is cheap.
+    # The proxy's health check sends the same request as the gate, if the request is cheap.
     judged = fault in ("wedge", "deaf", "silent-speech", "blank-picture")
     assert (status, service.well) == (404, not judged)
     assert message in faults if fault else not faults

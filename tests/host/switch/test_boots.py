@@ -49,13 +49,15 @@ class Host:
         Caches(self.home).after(BOOT, well, self.home / "mark")
 
     def serves(self, name: str) -> None:
-        """A minute later a file shows that the start serves: the health's mark, or a deploy's."""
+        """Write the file that marks a start as good, a minute after the start: the file of the
+        health check, or of a deploy.
+        """
         self.now += 60
         (self.home / name).touch()
         os.utime(self.home / name, (self.now, self.now))
 
     def serve(self, text: str, hardware: str = GB10) -> Path:
-        """A first start that compiles and serves."""
+        """Run a first start, which compiles and serves."""
         cache = self.start(hardware)
         (cache / "compiled").write_text(text)
         self.end(BOOT * 2, well=True)
@@ -218,7 +220,7 @@ def test_every_phase_is_in_every_log(boot: BootPhases, tmp_path: Path, log: str)
     assert list(boot._began) == ["starting", *phases]
 
 
-def test_lines_of_the_previous_boot_do_not_count(boot: BootPhases, tmp_path: Path) -> None:
+def test_lines_of_the_previous_boot_are_ignored(boot: BootPhases, tmp_path: Path) -> None:
     engine = "sparkwright-a[9]: (EngineCore pid=1) INFO Initializing a V1 LLM engine"
     again = "systemd[1]: sparkwright-a.service: Scheduled restart job, restart counter is at 1."
     lines = [

@@ -139,7 +139,7 @@ class Host:
         return replace(made, **changes)
 
     def serves(self, name: str = "a") -> None:
-        """The old release runs after a former switch."""
+        """Set the state after a former switch: the old release runs."""
         home = self.place / "services" / name
         files.write(home / "releases" / OLD / "unit.service", "old unit", 0o640)
         files.write(home / "secrets.env", "old key", 0o600)
@@ -259,7 +259,7 @@ def test_a_missing_container_does_not_stop_the_switch(host: Host) -> None:
 
 @dataclass
 class Boots:
-    """A host's GPU, and the KV cache of a start."""
+    """A host's GPU, and the blocks of the KV cache at the first and second start."""
 
     host: Host
     gpu: str = "NVIDIA GB10"
@@ -355,7 +355,7 @@ def test_a_crash_that_no_restart_fixes_gets_no_second_start(
         assert "a restart does not fix it: weights, graphs and KV cache need more" in reason
 
 
-def test_a_first_release_that_no_restart_fixes_is_not_waited_for(
+def test_a_switch_does_not_wait_for_a_first_release_that_no_restart_fixes(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real gate runs while systemd is about to start the unit again."""

@@ -33,7 +33,7 @@ def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:
          "sparkwright-inspection: sudo: a password is required"),
     ],
 )  # fmt: skip
-def test_an_obstacle_refuses_only_its_host(state: Any, why: str) -> None:
+def test_an_obstacle_fails_only_its_host(state: Any, why: str) -> None:
     host, item = _host(state, "nvidia-container-toolkit", "driver")
     assert looking.decided(host, item) is None  # type: ignore[arg-type]
     assert host.memory.failure == why
@@ -59,13 +59,13 @@ def test_a_plan_needs_no_measured_speed() -> None:
     for answer in (Said(err="no route to host", ok=False), 0):
         host, item = _host(BARE, line_speed=answer)
         assert looking.speed(host, item, probe())[0] == 0  # type: ignore[arg-type]
-    host, item = _host(BARE)  # a host that lacks no file is not asked
+    host, item = _host(BARE)  # a host that lacks no file measures no speed
     there = probe(models=dict.fromkeys((model.directory for model in item.desired.models), None))
     assert looking.speed(host, item, there) == (0, "")  # type: ignore[arg-type]
     assert host.asked == []
 
 
-def test_preflight_accepts_a_host_with_curable_faults_and_judges_again() -> None:
+def test_preflight_accepts_a_host_with_curable_faults_and_repeats_its_checks() -> None:
     host, item = _host(BARE, "nvidia-container-toolkit", observe=probe(time=0.0, toolkit=ABSENT))
     looking.decided(host, item)  # type: ignore[arg-type]
     host.answers["observe"] = lambda _: probe(time=preflight.time.time(), toolkit=ABSENT)  # type: ignore[attr-defined]

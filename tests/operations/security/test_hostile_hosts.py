@@ -42,7 +42,7 @@ ATTACKS = {
 
 
 def _asked(host: FakeHost, question: Callable[[], Any]) -> Any:
-    """Ask as a session does: a HostError fails this host."""
+    """Query a host as a session does: a HostError fails this host."""
     try:
         question()
     except HostError as error:
@@ -99,7 +99,7 @@ def _two(program: str, attack: Said) -> tuple[FakeHost, Any, FakeHost]:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("program", QUESTIONS)
-def test_a_hostile_host_fails_alone_at_each_question(program: str, attack: str) -> None:
+def test_a_hostile_host_fails_alone_at_each_query(program: str, attack: str) -> None:
     evil, run_, good = _two(program, ATTACKS[attack])
     ran = QUESTIONS[program](evil, run_.hosts["spark-1"])
     assert not ran.well
@@ -201,7 +201,7 @@ def test_a_lock_of_another_machine_is_not_taken_over() -> None:
         assert all(map(harmless, evil.lines))
 
 
-def test_texts_of_changes_are_shown_and_not_executed() -> None:
+def test_the_text_of_a_change_is_shown_and_not_executed() -> None:
     host = spark("spark-1", install=[EVIL])
     item = site(host, spark("spark-2")).hosts["spark-1"]
     looked_at(host, item)
@@ -239,7 +239,7 @@ exec "$@"
 def test_sudos_password_is_in_no_command_and_no_environment(
     asks: str, program: str, tmp_path: Path
 ) -> None:
-    """sparkwright's executions, run by a real shell, with their entries in /proc."""
+    """A real shell runs sparkwright's commands, whose entries in /proc are searched."""
     seen = tmp_path / "seen"
     put(tmp_path, "sudo", _SUDO)
     host = spark("spark-1")

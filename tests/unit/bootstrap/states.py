@@ -11,7 +11,7 @@ from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observe import Distribution, Observation
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe
 
-#: Fields of an observation with another name here, and their values.
+#: Values of ``compose`` and ``toolkit`` in an observation: a program that answers, and no program.
 _ANSWERED = {"installed": True, "code": 0, "err": "", "out": "1.17.8\n"}
 _ABSENT = {"installed": False, "code": None, "err": "", "out": ""}
 

@@ -207,7 +207,7 @@ class TestFirewall:
         step = self._step("ufw", *rules[1:])
         assert [command[-1] for command in step.commands] == ["8000"]
 
-    def test_firewalld_is_read(self) -> None:
+    def test_rules_of_firewalld_are_read(self) -> None:
         step = self._step("firewalld")
         rule = step.commands[0][2].removeprefix("--add-rich-rule=")
         assert rule == (

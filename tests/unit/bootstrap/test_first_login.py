@@ -27,7 +27,7 @@ JUMPS, JUMP_PROMPT = "another secret", "Password of me on jump, a jump host to b
 
 @dataclass
 class Somebody:
-    """A user: answers, and the prompts."""
+    """A user: the answers to prompts, and the prompts that were shown."""
 
     accepting: bool = True
     passwords: tuple[str, ...] = (PASSWORD,)
@@ -189,7 +189,7 @@ def test_only_this_hosts_own_prompt_gets_the_password(tmp_path: Path) -> None:
 
 @contextmanager
 def _behind(folder: Path, **jump: Any) -> Iterator[tuple[Login, Person, Box, Box]]:
-    """A box behind a jump host with another password; both have one name in ssh's prompts."""
+    """A box behind a jump host with another password; ssh's prompts show the same name for both."""
     person = Person()
     with box(folder / "jump", password=JUMPS, **jump) as first, box(folder) as server:
         config = (

@@ -19,7 +19,7 @@ def run(arguments: Sequence[str], **_: Any) -> tuple[int, str, str]:
     return code, out, err
 
 
-def test_each_gpu_is_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gpu_of_each_box_is_recognized_or_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_question, "run", run)
     result = gpu_question.boxes(SAID)
     assert [(item.name, item.gpu) for item in result] == [

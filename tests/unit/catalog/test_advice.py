@@ -72,7 +72,7 @@ def test_every_answer_names_the_figure_that_orders_the_recipes(workload: str, gp
         assert "; no tool parser" not in text.split("\n2. ")[0]
 
 
-#: No card has an answer.
+#: Workloads and GPUs for which no card has a recipe.
 NOTHING = {("latency", "rtx5090"), ("creative", "rtx5090"), ("capacity", "rtx5090")}
 
 

@@ -302,7 +302,7 @@ def test_each_cell_of_a_matrix_is_a_row(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("entry", of("transposed"))
-def test_each_statistic_is_a_key(entry: dict[str, Any]) -> None:
+def test_each_statistic_of_a_card_is_a_key_of_the_row(entry: dict[str, Any]) -> None:
     row = catalog().measurements[entry["measurements"][0]].rows[0]
     rows = {cells[0]: cells[1] for cells in TABLES[tuple(entry["at"])]["rows"]}
     assert rows.keys() == entry["transposed"].keys()
@@ -311,7 +311,7 @@ def test_each_statistic_is_a_key(entry: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("entry", of("gates"))
-def test_each_gate_is_in_its_measurement(entry: dict[str, Any]) -> None:
+def test_each_figure_of_a_gate_is_in_its_measurement(entry: dict[str, Any]) -> None:
     for column, names in entry["gates"].items():
         own = {
             figure

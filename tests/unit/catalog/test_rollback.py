@@ -23,7 +23,7 @@ OF_AEON = sorted(name for name, item in catalog().recipes.items() if item.image 
 #: Recipe A and its two other bodies.
 DFLASH_27B = ("qwen36-27b-dflash-fp8", "qwen36-27b-nvfp4-dflash-fp8", "qwen36-27b-xs-dflash-fp8")
 GEMMA = sorted(name for name in OF_AEON if name.startswith("gemma4"))
-#: Made for an sm_120 card in an arm64 machine: image-architecture reports it on every tag.
+#: Recipes for an sm_120 card in an arm64 machine: image-architecture reports them on every tag.
 ELSEWHERE = {name for name in OF_AEON if "rtx" in name}
 
 
@@ -54,7 +54,7 @@ def test_prefix_caching_is_turned_off_on_a_corrupting_version(recipe: str) -> No
     assert "--enable-prefix-caching" not in command
 
 
-def test_one_setting_returns_a_whole_fleet_to_an_older_tag() -> None:
+def test_one_setting_moves_a_whole_fleet_to_an_older_tag() -> None:
     arguments = ["check", "inventory/lab.py", "--data", f"image_tag={BACK}", "--json"]
     result = run(*arguments)
     data = json.loads(result.output)

@@ -1,4 +1,4 @@
-"""Hosts with answers that a test sets: nothing is planned, and no connection is made."""
+"""Hosts with answers that a test sets, without a plan and without a connection."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from sparkwright.results.answers import Answers
 
 @dataclass(frozen=True)
 class Asked:
-    """A question or a change, by the name of its program or function, and its target."""
+    """A request to hosts: the name of its program or function, and its target."""
 
     name: str
     hosts: Hosts

@@ -39,7 +39,7 @@ _INVENTORY = f'sparks = {list(SPARKS)!r}\nrtx50 = ["rtx-1", ("rtx-2", {{"keep_re
 _PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 _DATA = Tables(__file__).data
 LONG = _DATA["SMOKE"]["checks"][1]["detail"]
-#: Answer of a host to each question.
+#: Answer of a host to each request.
 ANSWERS: dict[str, Any] = {
     "deployment": answer(planned=_DATA["WATCHED"]),
     "fabric": FabricLook(fabric.pair()["spark-1"], "vllm:a"),
@@ -62,7 +62,7 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-#: Every command that prints a document and needs no answering engine -> its words.
+#: Every command that prints a document and needs no running engine -> its command line.
 COMMANDS = {
     name: f"{name} {_DATA['ARGUMENTS'].get(name, '')}".strip().replace("ROOT", str(ROOT))
     for name in sorted(documents())

@@ -42,7 +42,7 @@ def test_a_confirmation_starts_the_change(became: list[Asked]) -> None:
     assert len(became) == 1
 
 
-def test_progress_counts_finished_hosts_and_names_waiting_hosts() -> None:
+def test_progress_shows_the_number_of_finished_hosts_and_names_waiting_hosts() -> None:
     events = {"a": "answered", "b\x1b[2J": "asked", "c": "not reached"}
     assert progress.line(events) == "2 of 3 hosts done, waiting for b\\x1b[2J"
     assert progress.line({}) == "planning and connecting"

@@ -14,7 +14,7 @@ passwords: list[dict[str, Any]] = []
 
 @pytest.fixture
 def became(monkeypatch: pytest.MonkeyPatch, here: Path) -> list[Asked]:
-    """The run that the command begins."""
+    """Requests to hosts that the command sends, in a site with two hosts."""
     (here / "inventory.py").write_text(
         "sparks = ['a', ('b', {'bootstrap': ['docker']})]\n", encoding="utf-8"
     )

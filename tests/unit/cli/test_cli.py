@@ -27,7 +27,7 @@ cases = Tables(__file__)
 pytestmark = pytest.mark.usefixtures("checkout")
 
 
-def test_check_finds_nothing_in_the_example() -> None:
+def test_check_has_no_finding_in_the_example() -> None:
     result = exits(0, "check", "inventory/lab.py")
     assert "3 hosts, 3 services: 0 errors, 0 warnings, 0 silenced" in result.output
 
@@ -158,7 +158,7 @@ def test_every_command_is_in_the_help_with_its_line() -> None:
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
-def test_a_misspelt_command_is_reported_with_the_nearest() -> None:
+def test_a_misspelt_command_is_reported_with_the_nearest_command() -> None:
     assert "did you mean 'status'?" in exits(2, "stauts").output
 
 
@@ -213,8 +213,8 @@ def test_check_loads_only_needed_modules() -> None:
                          "sparkwright.host.fetch.steps"}  # fmt: skip
 
 
-def test_help_and_modules_of_commands_that_ask_hosts_load_no_planner() -> None:
-    """Sessions load the planner with the first question to hosts, and not for help or mistakes."""
+def test_help_and_modules_of_commands_that_query_hosts_load_no_planner() -> None:
+    """Sessions load the planner with the first request to hosts, and not for help or mistakes."""
     assert "sparkwright.cli.lib.options" not in loaded_modules("import sparkwright.cli")
     asking = (
         "activate deploy diff history logs maintenance models remove restart rollback shell start"

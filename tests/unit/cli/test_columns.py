@@ -55,6 +55,6 @@ def test_hosts_with_equal_cells_share_a_row(
 @pytest.mark.parametrize(
     ("command_line", "command"), [(arguments, item) for arguments, item, _ in commands()]
 )
-def test_help_has_80_columns(command_line: str, command: click.Command) -> None:
+def test_help_fits_in_80_columns(command_line: str, command: click.Command) -> None:
     context = click.Context(command, info_name=f"sparkwright {command_line}", terminal_width=80)
     assert all(len(line) <= 80 for line in command.get_help(context).splitlines())

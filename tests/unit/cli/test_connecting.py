@@ -22,13 +22,13 @@ GIVEN = ["--user", "me", "--port", "2222", "--key", "id", "--same-sudo-password"
 GOT = {
     "ssh_user": "me", "ssh_port": 2222, "ssh_key": "id", "same_sudo_password": True, "parallel": 2,
 }  # fmt: skip
-#: Commands that ask or change hosts, by their words.
+#: Commands that query or change hosts, by name.
 ASKING = {
     name: command for name, command, _ in commands() if all_commands()[name.split()[0]].asks_hosts
 }
 
 
-def test_gevent_patches_the_library_for_every_command_that_asks_hosts() -> None:
+def test_gevent_patches_the_library_for_every_command_that_queries_hosts() -> None:
     assert {"status", "bench", "key rotate", "models prune", "verify"} <= set(ASKING)
     for arguments, command in all_commands().items():
         reaches = hasattr(import_module(command.module.partition(":")[0]), "Hosts")

@@ -1,4 +1,4 @@
-"""logs, start, stop, restart, shell and maintenance: their questions, output and exit codes."""
+"""logs, start, stop, restart, shell and maintenance: their prompts, output and exit codes."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("checkout")
 
 @pytest.fixture
 def having(monkeypatch: pytest.MonkeyPatch) -> Having:
-    """Give hosts these answers; return their questions."""
+    """Give hosts these answers; return the requests to hosts."""
     return lambda result, missing=(): answering(monkeypatch, lambda _: silent(result, *missing))
 
 
@@ -61,7 +61,7 @@ def test_logs_hide_our_own_checks_and_report_an_empty_result(having: Having) -> 
 
 
 @pytest.mark.parametrize("action", ["start", "stop", "restart"])
-def test_each_command_asks_first_and_uses_the_sites_inventory(having: Having, action: str) -> None:
+def test_each_command_prompts_and_uses_the_sites_inventory(having: Having, action: str) -> None:
     asked = having({"spark-1": DONE})
     refused = run(action, input="n\n")
     assert (refused.exit_code, asked) == (1, [])
@@ -83,7 +83,7 @@ def test_only_success_on_every_host_exits_with_0(
 
 
 @pytest.mark.parametrize("arguments", [("stop", SITE, "--yes"), ("logs", SITE)])
-def test_an_unknown_service_is_reported_with_the_nearest(
+def test_an_unknown_service_is_reported_with_the_nearest_name(
     having: Having, arguments: tuple[str, ...]
 ) -> None:
     first, other = (DONE, NOTHING) if arguments[0] == "stop" else (LOGS, LogsAnswer(("gemma",)))
@@ -94,7 +94,7 @@ def test_an_unknown_service_is_reported_with_the_nearest(
     assert "no host has a service 'qwen63': did you mean 'qwen36'?" in done.stderr
 
 
-def test_activate_looks_for_the_service_before_it_asks(having: Having) -> None:
+def test_activate_looks_for_the_service_before_its_prompt(having: Having) -> None:
     asked = having({"spark-1": ActivateAnswer(service_names=("qwen36",))})
     done = run("activate", SITE, "--service", "nope")
     assert (done.exit_code, [each.arguments["dry"] for each in asked]) == (2, [True])
@@ -115,7 +115,7 @@ def test_activate_refuses_whole_hosts_beside_a_service(
 
 
 @pytest.mark.parametrize("word", ["destroy", "delete", "uninstall"])
-def test_another_tools_word_for_remove_is_not_corrected_to_deploy(word: str) -> None:
+def test_another_tools_command_for_removal_is_not_corrected_to_deploy(word: str) -> None:
     assert "did you mean 'remove'?" in run(word, SITE).stderr
 
 

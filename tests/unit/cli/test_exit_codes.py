@@ -21,7 +21,7 @@ SPARK = f'sparks = [("spark-1", {{"services": {{"a": {{{RECIPE}}}}}}})]\n'
 #: Commands that plan the fleet here, without a host.
 planning = pytest.mark.parametrize("command", TABLES.data["PLANNING"])
 USAGE = DiskUsage((), ())
-#: A command that asks hosts -> the answer of a healthy host.
+#: A command that queries hosts -> the answer of a healthy host.
 ASKING = {
     "status": answer(),
     "history": answer(),
@@ -75,7 +75,7 @@ def test_the_file_of_a_family_without_hosts_is_accepted(site: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "plan", "check --json", "plan --json"])
-def test_a_known_mistake_in_the_plan_exits_with_2(command: str, site: Path) -> None:
+def test_a_mistake_in_the_plan_exits_with_2(command: str, site: Path) -> None:
     problems = f'{RECIPE}, "arguments": {{"max_num_seqs": 4000}}'
     (site / "inventory/lab.py").write_text(SPARK.replace(RECIPE, problems))
     done = run(command)
@@ -91,7 +91,7 @@ def test_a_known_mistake_in_the_plan_exits_with_2(command: str, site: Path) -> N
 def test_a_silent_host_is_an_error(
     monkeypatch: pytest.MonkeyPatch, here: Path, command: str, well: Any, missing: list[str]
 ) -> None:
-    """The state of a silent host is unknown."""
+    """The state of a host that does not answer is unknown."""
     answering(monkeypatch, lambda _: silent({"spark-1": well}, *missing))
     done = run(command, "inventory/lab.py")
     assert done.exit_code == int(bool(missing)), done.output

@@ -62,7 +62,7 @@ def test_fabric_addresses_without_hosts_are_refused(site: Path, written: str, me
     assert done.output.count(message) == 1
 
 
-def test_check_reports_a_host_with_other_addresses_too(site: Path) -> None:
+def test_check_reports_a_host_with_other_addresses(site: Path) -> None:
     setting = 'fabric_addresses = {"shape": "pair", "hosts": ["spark-1", "spark-2"]}\n'
     (site / "group_data/all.py").write_text(f"services = {{}}\n{setting}")
     (site / "inventory/lab.py").write_text(

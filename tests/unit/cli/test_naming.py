@@ -91,7 +91,7 @@ def test_services_are_looked_for_on_the_hosts_while_group_data_is_broken(
     assert (asked[0].hosts.limit, asked[0].hosts.services_of("rtx-1")) == (("rtx-1",), ("old",))
 
 
-def test_a_question_names_the_services_of_each_host() -> None:
+def test_a_prompt_names_the_services_of_each_host() -> None:
     done = run("stop", "rtx-1", "spark-1/small", input="n\n")
     assert "Stop every service on rtx-1, small on spark-1?" in done.stderr
 

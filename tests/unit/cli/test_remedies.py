@@ -84,7 +84,7 @@ def applied(host: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     return host
 
 
-def test_a_remedy_leads_to_no_other_refusal(tmp_path: Path) -> None:
+def test_following_a_remedy_causes_no_other_refusal(tmp_path: Path) -> None:
     rows = [host_of(row) for row in ROWS]
     rows += [{"services": {"s": {"recipe": b["recipe"], **b["settings"]}}} for b in BREAKS.values()]
     before = checked(tmp_path, {f"row-{number}": row for number, row in enumerate(rows)})
@@ -158,7 +158,7 @@ def test_check_finds_each_incompatibility_of_the_cards(number: int, answers: Fin
         assert any(row["card"] in text for text in texts), texts
 
 
-def test_every_issue_of_the_catalog_has_a_row() -> None:
+def test_every_issue_of_the_catalog_has_a_remedy_test() -> None:
     """checks/configuration/test_rules.py has the rules that need other hardware."""
     tried = {name for row in ROWS for name in (*row["finds"], *row.get("also", {}))}
     assert set(all_issues(catalog())) - tried == {"omni-gb10-only"}

@@ -340,7 +340,7 @@ def test_remove_undoes_bootstrap_on_a_named_host(
     asked = answering(monkeypatch, lambda _: {"spark-1": RemovalAnswer(("it",), ())})
     done = exits(0, "remove", *arguments, "--yes")
     assert asked[0].arguments["bootstrap"] is undone
-    again = "uses this host again: remove it from inventory/lab.py" in done.output
+    again = "deploys use this host again until you remove it from inventory/lab.py" in done.output
     assert again is ("spark-1/" not in arguments[0])
 
 

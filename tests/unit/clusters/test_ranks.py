@@ -1,4 +1,4 @@
-"""Ranks: one release for all hosts of a cluster, and each host's own part of it."""
+"""Ranks: one release for all hosts of a cluster, and each host's own part of the release."""
 
 from pathlib import Path
 from typing import Any

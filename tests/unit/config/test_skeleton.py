@@ -42,7 +42,7 @@ def test_a_new_site_is_the_root_of_this_repository(here: Path) -> None:
     assert "spark-1" not in (here / "my-lab" / INVENTORY).read_text().rpartition('"""')[2]
 
 
-def test_hosts_are_asked_for_their_gpu(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_detects_the_gpu_of_hosts(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"spark-1": Box("spark-1", "gb10"), "old": Box("old", why="refused")}
     monkeypatch.setattr(init, "boxes", lambda names: [answers[name] for name in names])
     done = exits(2, "init", "my-lab", "--host", "spark-1", "--host", "old")

@@ -42,7 +42,7 @@ def problems(services: Any = None, **data: Any) -> list[Finding]:
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_a_mistake_is_reported_with_its_place_and_remedy(case: dict[str, Any]) -> None:
+def test_a_mistake_is_reported_with_its_location_and_remedy(case: dict[str, Any]) -> None:
     (problem,) = problems(case.get("services"), **case.get("data", {}))
     assert problem.subject.host == "spark-1"
     assert problem.subject.place == f"group_data/sparks.py: {case['where']}"
@@ -133,7 +133,7 @@ def refusal(step: Callable[[], object]) -> str:
         ("x = [0 " + "for i in () " * 20_000 + "]", "too many for"),
     ],
 )
-def test_a_wrong_inventory_is_reported_with_its_place(
+def test_a_wrong_inventory_is_reported_with_its_location(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.setattr(python_files, "COMPUTING", 0.3)
@@ -193,7 +193,7 @@ def test_data_of_the_command_line_is_bounded(tmp_path: Path) -> None:
         ({"no_proxy": [["x"] * 3] * 100_000}, "no_proxy"),
     ],
 )
-def test_a_wrong_setting_is_reported_with_its_place(data: dict[str, Any], where: str) -> None:
+def test_a_wrong_setting_is_reported_with_its_location(data: dict[str, Any], where: str) -> None:
     (problem,) = said_of(data)
     assert problem.subject.place == f"group_data/sparks.py: {where}"
     assert problem.remedy

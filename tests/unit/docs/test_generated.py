@@ -51,7 +51,7 @@ def test_every_id_of_the_page_is_explained_without_a_site(command: str, here: Pa
     assert "did you mean 'nvml-mismatch'?" in exits(2, command, "--explain", "nvml-mismach").stderr
 
 
-def test_the_readme_is_one_screen() -> None:
+def test_the_readme_fits_on_one_screen() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 

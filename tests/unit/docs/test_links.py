@@ -31,7 +31,7 @@ def broken(links: Page, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_link_leads_somewhere(name: str) -> None:
+def test_every_link_has_an_existing_target(name: str) -> None:
     assert broken(read(name), name) == []
 
 

@@ -23,7 +23,7 @@ def _within_two_clicks() -> set[str]:
 
 
 @cases("question", "page", "heading", "answer")
-def test_two_clicks_from_the_readme_lead_to_an_answer(
+def test_every_answer_is_two_clicks_away_from_the_readme(
     question: str, page: str, heading: str, answer: str
 ) -> None:
     assert page in _within_two_clicks(), question
@@ -41,4 +41,4 @@ def test_two_clicks_from_the_readme_lead_to_an_answer(
 
 
 def test_there_are_twenty_questions() -> None:
-    assert len(cases.data["test_two_clicks_from_the_readme_lead_to_an_answer"]) >= 20
+    assert len(cases.data["test_every_answer_is_two_clicks_away_from_the_readme"]) >= 20

@@ -73,7 +73,7 @@ def test_figures_of_the_real_sglang_on_a_gpu_are_read() -> None:
     assert figures["first_token_count"] == 23
 
 
-def test_the_real_sglang_opens_only_health_without_a_key() -> None:
+def test_the_real_sglang_answers_only_health_without_a_key() -> None:
     statuses = _kept("sglang/0.5.17/h200.json")["statuses"]
     assert {path for path, codes in statuses.items() if codes != [401]} == {
         "/health", "/health_generate",

@@ -30,7 +30,7 @@ def test_a_finding_is_a_block_of_its_parts() -> None:
     assert text([WHOLE], hosts=False, indent=2).startswith("  error: kv-cache: group_data/")
 
 
-def test_equal_findings_of_several_hosts_are_one_block() -> None:
+def test_equal_findings_of_several_hosts_share_one_block() -> None:
     result = [WHOLE, WHOLE.on("spark-2"), replace(WHOLE, observed="other").on("spark-2")]
     heads = [line for line in text(result).splitlines() if not line.startswith(" ")]
     assert [head.split(": ")[2] for head in heads] == ["spark-1, spark-2", "spark-2"]

@@ -45,13 +45,13 @@ def _sources(node: Any) -> Iterator[str]:
             yield from _sources(value)
 
 
-def test_a_source_can_be_looked_up_or_is_marked_as_our_own() -> None:
+def test_every_source_is_a_reference_or_is_marked_as_our_own() -> None:
     sources = {source for text in FILES.values() for source in _sources(safe_load(text))}
     assert len(sources) > 300
     assert [text for text in sources if _UNKNOWN.search(text) or not _KNOWN.search(text)] == []
 
 
-def test_no_comment_cuts_a_sentence() -> None:
+def test_no_text_is_cut_off_by_a_yaml_comment() -> None:
     assert [(path, value) for path, text in FILES.items() for value in _cut(text)] == []
 
 

@@ -45,7 +45,7 @@ def _called(apt: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("message", LOCKED)
-def test_a_lock_of_apt_is_waited_for(apt: Path, message: str) -> None:
+def test_an_installation_waits_for_a_lock_of_apt(apt: Path, message: str) -> None:
     (apt / "fails").write_text(f"{message}\n{message}\n")
     install.main({})
     assert len(_called(apt)) == 3
@@ -53,14 +53,14 @@ def test_a_lock_of_apt_is_waited_for(apt: Path, message: str) -> None:
     assert "-o DPkg::Lock::Timeout=600" in _called(apt)[0]
 
 
-def test_an_endless_lock_ends_the_wait(apt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_an_apt_lock_has_a_limit(apt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program_apt, "PATIENCE", 0)
     (apt / "fails").write_text(f"{LOCKED[0]}\n" * 1000)
     with pytest.raises(SystemExit, match=r"apt-get install haproxy: .*process 1234"):
         install.main({})
 
 
-def test_another_failure_is_not_waited_for(apt: Path) -> None:
+def test_another_failure_of_apt_is_reported_at_once(apt: Path) -> None:
     (apt / "fails").write_text("E: Unable to locate package haproxy\n" * 3)
     with pytest.raises(SystemExit, match="Unable to locate"):
         install.main({})

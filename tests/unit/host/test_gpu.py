@@ -40,7 +40,7 @@ def test_a_gpus_state_is_numbers_or_unknown() -> None:
     assert (gpu.driver, gpu.power_w, gpu.clock_mhz, gpu.event_reasons) == (None, None, None, 0)
 
 
-def test_a_driver_without_a_field_is_asked_for_the_other_fields(
+def test_a_driver_without_a_field_is_queried_for_the_other_fields(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     smi = tmp_path / "nvidia-smi"

@@ -28,11 +28,11 @@ def german(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LC_ALL", raising=False)
 
 
-def test_commands_answer_in_english(german: None) -> None:
+def test_output_of_commands_is_in_english(german: None) -> None:
     assert packages.Question("haproxy-x").answer().candidate == "2.8.5"
     assert run("ufw", "status").out == "Status: active\n"
 
 
-def test_commands_with_their_own_environment_answer_in_english(german: None) -> None:
+def test_output_of_commands_with_their_own_environment_is_in_english(german: None) -> None:
     text = run("sh", "-c", "echo $LC_ALL $HERE", environment={"HERE": "x", "LC_ALL": "de_DE.UTF-8"})
     assert text.out == "C.UTF-8 x\n"

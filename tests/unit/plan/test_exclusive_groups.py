@@ -34,7 +34,7 @@ def _rules(services: dict[str, Any]) -> set[str]:
     return {item.id for item in check_host(planned, catalog(), assumed_hardware(planned))}
 
 
-def test_the_first_written_service_is_the_default() -> None:
+def test_the_first_service_in_the_settings_is_the_default() -> None:
     """Plans are sorted by name; a group keeps its written order."""
     planned = plan({"writer": _service(8000), "chat": _service(8001), "asr": _service(8002, None)})
     assert planned.groups == {"evening": ("writer", "chat")}
@@ -45,7 +45,7 @@ def test_the_first_written_service_is_the_default() -> None:
     ]
 
 
-def test_only_the_largest_service_of_a_group_counts() -> None:
+def test_only_the_largest_service_of_a_group_counts_as_memory_need() -> None:
     planned = plan({"a": _service(8000), "b": _service(8001), "c": _service(8002, None)})
     assert planned.largest({"a": 40.0, "b": 60.0, "c": 10.0}) == 70.0
     assert planned.largest({}) == 0
@@ -122,7 +122,7 @@ def test_an_idle_service_has_its_own_group() -> None:
 SLEEP: dict[str, Any] = {"idle": {"after": "20m", "do": "sleep"}}
 
 
-def test_an_engine_that_sleeps_when_idle_gets_its_routes_and_keeps_its_release_otherwise() -> None:
+def test_only_an_engine_that_sleeps_when_idle_gets_sleep_mode() -> None:
     (asleep,) = plan({"a": _service(8000, None, **SLEEP)}).services
     (stopped,) = plan({"a": _service(8000, None, **IDLE)}).services
     arguments, environment = dict(asleep.arguments), dict(asleep.environment)
@@ -198,7 +198,7 @@ def test_windows_are_as_long_as_their_times(days: set[str], begin: int, length: 
     assert sum(other - item for item, other in result) == len(days) * length
 
 
-def test_a_service_runs_within_its_hours_and_the_default_outside() -> None:
+def test_a_service_runs_within_its_hours_and_the_default_at_other_times() -> None:
     settings = plan(
         EVENING, schedule={"coder": "Mon..Fri 08:00..18:00", "writer": "Sun 22:00..06:00"}
     ).settings

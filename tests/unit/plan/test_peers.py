@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sparkwright.plan.peers import FAN_OUT, MOST_PEERS, peers
 
 
-def test_seeds_share_the_leeches() -> None:
+def test_leeches_are_spread_over_the_seeds() -> None:
     result = peers(["x", "y"], ["a", "b"])
     assert (result["x"][0], result["y"][0]) == ("a", "b")
 
@@ -29,7 +29,7 @@ def test_every_host_is_reached_and_no_seed_serves_too_many(
     for name, others in result.items():
         assert name not in others
         assert len(others) <= MOST_PEERS
-    # The first source of each host leads to a host that has the file, or fetches it.
+    # The chain of first sources ends at a host that has the file, or downloads it from outside.
     for name in wants:
         at, steps = name, 0
         while result.get(at):

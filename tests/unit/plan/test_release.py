@@ -157,7 +157,7 @@ def test_an_invalid_gpu_is_refused(gpus: list[Any]) -> None:
         plan({"qwen36": {**RTX["qwen36"], "gpus": gpus}})
 
 
-def test_a_host_writes_the_record_that_it_is_compared_with() -> None:
+def test_a_host_writes_the_planned_record() -> None:
     """The switch gets the service as JSON, and writes the same record."""
     service = release()
     assert decode(Service, json.loads(json.dumps(encode(service)))).record == service.record

@@ -105,7 +105,7 @@ def test_states_of_servers_are_read() -> None:
     assert places.server_states("\n") == {}
 
 
-def test_former_workers_count_and_the_master_does_not() -> None:
+def test_former_workers_are_listed_without_the_master() -> None:
     assert places.workers(PROC) == [32742, 32582]
 
 

@@ -85,7 +85,7 @@ _REFUSES = {"tool_call_parser": None}
     ("arguments", "tools"),
     [({}, True), (_REFUSES, False), ({**_REFUSES, "runner": "pooling"}, True)],
 )
-def test_pages_send_no_tools_if_a_chat_model_refuses_them(arguments: Any, tools: bool) -> None:
+def test_pages_send_no_tools_if_a_chat_model_refuses_tools(arguments: Any, tools: bool) -> None:
     service = {"recipe": "qwen36-35b-a3b-heretic-dflash", "arguments": arguments}
     text, _ = _files(_plan({"llm": service}))["compose.yaml"]
     assert (next(iter(WITHOUT_TOOLS)) in text) is not tools

@@ -1,4 +1,4 @@
-"""A hub's answer about a model is bounded before huggingface_hub reads it; errors are explained."""
+"""A hub's answer about a model is bounded before huggingface_hub reads the answer."""
 
 import gzip
 import json

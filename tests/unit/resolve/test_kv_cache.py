@@ -1,4 +1,4 @@
-"""The KV cache's geometry, from configurations of the catalog's kinds."""
+"""Layers and sizes of the KV cache, from configurations of the catalog's kinds."""
 
 import json
 from dataclasses import replace
@@ -40,7 +40,7 @@ def test_gemma_has_two_kinds_of_layers() -> None:
 
 
 @cases("config", "expected")
-def test_an_unknown_geometry_is_not_guessed(config: Any, expected: list[dict[str, int]]) -> None:
+def test_an_unknown_layout_is_not_guessed(config: Any, expected: list[dict[str, int]]) -> None:
     assert kv_layers(config) == tuple(KvLayers(**layer) for layer in expected)
 
 

@@ -36,12 +36,12 @@ def b64(content: bytes) -> str:
 
 
 def sha(content: bytes) -> str:
-    """``sha256:...``."""
+    """Digest of a content, as ``sha256:...``."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def signed(key: Key, payload: bytes) -> bytes:
-    """The key's signature."""
+    """Sign a payload with the key."""
     if isinstance(key, ed25519.Ed25519PrivateKey):
         return key.sign(payload)
     return key.sign(payload, ec.ECDSA(SHA256()))
@@ -89,12 +89,12 @@ def content() -> dict[str, bytes]:
 
 @pytest.fixture
 def digest(content: dict[str, bytes]) -> str:
-    """The image's."""
+    """Digest of the image."""
     return sha(content["manifests/tag"])
 
 
 def public(key: Any, folder: Path) -> str:
-    """A key's file, as cosign.pub."""
+    """Write a public key as cosign.pub, and return its path."""
     file = folder / "cosign.pub"
     pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     file.write_bytes(pem)
@@ -103,7 +103,7 @@ def public(key: Any, folder: Path) -> str:
 
 @pytest.fixture(params=["p256", "ed25519"])
 def key(request: pytest.FixtureRequest) -> Key:
-    """The publisher's."""
+    """The publisher's private key, of each supported kind."""
     if request.param == "p256":
         return ec.generate_private_key(ec.SECP256R1())
     return ed25519.Ed25519PrivateKey.generate()
@@ -281,7 +281,7 @@ class Private(Handler):
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "Bearer"])
-def test_an_account_opens_a_private_image(scheme: str) -> None:
+def test_an_account_gives_access_to_a_private_image(scheme: str) -> None:
     with listening(Private, scheme=scheme) as port:
         url = f"http://127.0.0.1:{port}"
         assert ask_registry(url, "me/image", "tag", "me:secret").platforms == {}
@@ -292,7 +292,7 @@ def test_an_account_opens_a_private_image(scheme: str) -> None:
 
 
 @cases("data", "message")
-def test_a_file_that_can_not_be_used_is_reported(tmp_path: Path, data: Any, message: str) -> None:
+def test_an_unusable_file_of_accounts_is_reported(tmp_path: Path, data: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         account(file(tmp_path, data), "https://ghcr.io")
 

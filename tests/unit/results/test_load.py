@@ -36,7 +36,7 @@ def line(*looks: HostLoad) -> Line:
     return result
 
 
-def test_rates_are_of_the_last_interval() -> None:
+def test_rates_cover_the_last_interval() -> None:
     result = line(SPARK, after(5), after(7, generated=1241.0, drafted=4400.0, accepted=2300.0))
     assert result.tokens == 120.5
     assert result.accepted == 0.75
@@ -66,7 +66,7 @@ def test_card_memory_of_several_gpus_is_shown() -> None:
     assert (unified.used, unified.total) == (100 * GIB, 120 * GIB)
 
 
-def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
+def test_a_fleet_with_a_silent_host_fits_in_80_columns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")

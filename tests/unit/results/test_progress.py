@@ -1,4 +1,4 @@
-"""One line per host while it fetches, and while its engine boots."""
+"""Each host has one line for its downloads, and one line for the boot of its engine."""
 
 from typing import Any
 

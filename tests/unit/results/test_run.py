@@ -56,7 +56,7 @@ def test_the_last_line_has_the_reason_of_the_only_host_that_failed() -> None:
     assert others.endswith("\nNOT as planned: spark-1, spark-2\n")
 
 
-def test_80_columns_hold_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_fits_in_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = replace(SERVICE, tag="2026-07-01-v0.24.0", release="56bd2d6ed23b")
     shown = row(services=(wide,), refused="word " * 40, changes=("restart",))
     whole = set(text(shown).split())
@@ -77,7 +77,7 @@ def test_a_host_in_maintenance_is_neither_changed_nor_failed() -> None:
     assert "NOT as planned" not in message
 
 
-def test_the_line_to_paste_asks_a_model_that_pools_by_its_own_route() -> None:
+def test_the_command_to_paste_calls_the_own_route_of_a_model_that_pools() -> None:
     routes: list[dict[str, str]] = [{}, {"rerank": "/v1/rerank"}, {"transcription": "/v1/audio"}]
     chats, pools, hears = (text(row(services=(replace(SERVICE, routes=each),))) for each in routes)
     assert "http://10.0.0.1:8000/v1/audio -H" in hears
@@ -90,7 +90,7 @@ def test_the_line_to_paste_asks_a_model_that_pools_by_its_own_route() -> None:
     assert body.keys() == {"model", "query", "documents"}
 
 
-def test_the_line_to_paste_is_quoted_for_a_shell_in_any_folder() -> None:
+def test_the_command_to_paste_is_quoted_for_a_shell_in_any_folder() -> None:
     secured = replace(
         SERVICE, address="[fd00::1]:8000", scheme="https", ca="my ca.crt", served_names=("it's",)
     )

@@ -18,13 +18,13 @@ def test_a_long_line_continues_with_its_indentation() -> None:
     ]
 
 
-def test_a_word_is_never_broken_and_a_short_line_stays_unchanged() -> None:
+def test_no_word_is_broken_and_a_short_line_stays_unchanged() -> None:
     word = "x" * 60
     assert fitted(f"a {word} b", 40).split("\n") == ["a", f"  {word}", "  b"]
     assert fitted("a  b   c", 40) == "a  b   c"
 
 
-def test_colours_take_no_room() -> None:
+def test_colours_do_not_count_as_width() -> None:
     line = "\x1b[31m" + "red " * 9 + "\x1b[0m"
     assert fitted(line, 40) == line
 

@@ -104,7 +104,7 @@ def verified(ca: str, text: str, name: str) -> bool:
 
 
 @cases("name", "permitted")
-def test_a_stolen_ca_key_signs_for_no_other_name(name: str, permitted: bool) -> None:
+def test_a_stolen_ca_key_can_sign_only_names_of_the_fleet(name: str, permitted: bool) -> None:
     """Clients trust an imported CA for all their connections."""
     signer = authority(NOW, names=names_of("spark-1", {"ssh_hostname": "203.0.113.7"}))
     assert signer.certificate.extensions.get_extension_for_class(x509.NameConstraints).critical

@@ -99,7 +99,7 @@ def test_an_exception_is_rendered_with_its_reason() -> None:
     assert REASON in release(exceptions=given).compose
 
 
-def test_a_reason_can_not_break_out_of_its_comment() -> None:
+def test_a_reason_cannot_break_out_of_its_comment() -> None:
     result = container(exceptions={"reason": "a reason\n    privileged: true\r\u2028 x"})
     assert "privileged" not in result
 

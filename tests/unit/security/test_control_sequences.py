@@ -48,7 +48,7 @@ sys.exit(255)
 
 @pytest.fixture
 def site(here: Path) -> Path:
-    """A site of one host with the worst name and data that an inventory allows."""
+    """A site with a host whose name and data attack as far as an inventory allows."""
     data = {
         "ssh_user": "ann", "ssh_port": 2222, "ssh_key": "~/a key", "services": {"qwen36": {}},
         "ssh_hostname": "-oProxyCommand=touch pwned",

@@ -51,7 +51,7 @@ from tests.tables import Tables
 from tests.unit.builders import plan, wanted
 from tests.unit.checks.service.builders import facts
 
-#: Types of the answers to all questions.
+#: Types of the answers of all host programs.
 ANSWERS: list[Any] = [
     Observation, HostStatus, Examination, DiskUsage, LockAnswer, RemovalAnswer,
     tuple[str, ...], dict[str, JobStatus], dict[str, SmokeAnswer], dict[str, DeepAnswer],
@@ -175,7 +175,7 @@ def test_quoted_marks_do_not_end_an_answer(message: str) -> None:
     assert parse("l", done.stdout.split("\n"), object) == [message]
 
 
-def test_brackets_within_texts_do_not_count() -> None:
+def test_brackets_within_texts_are_ignored() -> None:
     text = json.dumps(["[" * 5000, '\\"[' * 500])
     assert parse("l", _marked(text), tuple[str, ...]) == ("[" * 5000, '\\"[' * 500)
 

@@ -149,7 +149,7 @@ def test_the_depth_of_an_address_depends_on_its_network(ip: str, depth: int) -> 
 
 @cases("target")
 @pytest.mark.parametrize("header", ["Location", "WWW-Authenticate"])
-def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> None:
+def test_no_server_redirects_to_a_machines_credentials(header: str, target: str) -> None:
     """The server redirects to the target, or names it as a registry's token service."""
     status, text = (302, target) if header == "Location" else (401, f'Bearer realm="{target}"')
     with (
@@ -294,7 +294,7 @@ _KEYS = [
 def test_wrong_types_count_as_missing(
     config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
 ) -> None:
-    """Any values give a plan or a question with a key, without a traceback."""
+    """Any values result in a plan, or in a finding that names a key, without a traceback."""
     own = {**derived.CONFIG, **config}
     facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
     resolved_model = ResolvedModel(

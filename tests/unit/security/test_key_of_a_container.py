@@ -8,9 +8,9 @@ import pytest
 from sparkwright.plan.container import SECRETS_MOUNT, container_entrypoint
 
 KEY = "sk-of-nobody-0123456789abcdef"
-#: A fake vLLM, which prints its command line and the key that it would check.
+#: A fake vLLM, which prints its command line and its API key.
 VLLM = '#!/bin/sh\nprintf "key=%s\\n" "$VLLM_API_KEY"; tr "\\0" " " </proc/$$/cmdline\n'
-#: This is the entry point of vllm-dflash, which prints the command line with the key in it.
+#: Entry point of vllm-dflash, which prints the command line, including the key.
 ENTRY_POINT = """\
 #!/bin/bash
 CMD=(vllm serve /model --port 8000)

@@ -80,7 +80,7 @@ def run(*arguments: str) -> Result:
 
 
 def everything(hosts: Hosts) -> set[str]:
-    """Keys that open any host."""
+    """Keys that any host accepts."""
     return {line for lines in hosts.loaded.values() for line in lines}
 
 
@@ -148,7 +148,7 @@ def test_a_commands_output_must_be_a_valid_key() -> None:
         keys(keys={"ci": {"command": ["echo", "short"]}})
 
 
-def test_a_revoked_key_is_not_made_again(site: Path) -> None:
+def test_a_revoked_key_is_not_recreated(site: Path) -> None:
     keys()
     file = KeyFile(site / "keys/openclaw")
     file.revoke()

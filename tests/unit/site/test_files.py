@@ -93,7 +93,7 @@ def test_an_endless_template_is_reported(here: Path, monkeypatch: pytest.MonkeyP
 
 
 @cases("template", more=[GOOD])
-def test_a_template_that_its_engine_accepts_is_accepted(template: str) -> None:
+def test_a_template_that_the_engine_accepts_passes(template: str) -> None:
     assert plan(template).services[0].files[0].text == template
 
 
@@ -315,7 +315,7 @@ def test_files_are_code_unless_they_are_text_with_a_data_ending(
     assert PlannedFile(File(at=f"/opt/{name}", source="x.txt"), "x.txt", content).is_code is code
 
 
-def test_no_twin_hides_code_in_the_plan() -> None:
+def test_files_with_equal_content_hide_no_code_in_the_plan() -> None:
     """Files with equal content share one block. Patches list their contents and their targets."""
     for name in ("a.py", "a.txt", "recipes/a.py", "recipes/notes.txt"):
         write(Path("catalog", name), "notes" if "notes" in name else "print('twin')\n")

@@ -1,4 +1,4 @@
-"""Hosts of a fabric, as their program answers."""
+"""States of hosts of a fabric, as the host program returns them."""
 
 from dataclasses import replace
 from ipaddress import ip_interface
@@ -9,7 +9,7 @@ from sparkwright.host.fabric import FabricState, Gid, Neighbour, Rail, Rdma
 
 
 def state(spark: Spark) -> FabricState:
-    """Files of a tree that ``host/fabric.py`` reads."""
+    """State that ``host/fabric.py`` reads from a Spark's files."""
     rails = []
     for position, (name, hca, _) in DEVICES.items():
         port = spark.ports.get(position, Port())

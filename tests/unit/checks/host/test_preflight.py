@@ -94,7 +94,7 @@ def test_only_missing_bytes_count_as_disk_need() -> None:
     assert "disk" not in {f.id for f in judge(want, probe(**disks, **everything), NOW)}
 
 
-def test_weights_and_image_on_two_file_systems_are_counted_apart() -> None:
+def test_weights_and_image_on_two_file_systems_are_counted_separately() -> None:
     want = wanted(plan())
     models = {"device": 1, "free": 70 * GIB, "exists": True, "read_only": False}
     docker = {"device": 2, "free": 62 * GIB, "exists": True, "read_only": False}
@@ -214,7 +214,7 @@ def _two(services: dict[str, Any]) -> dict[str, Any]:
     return {**services, "second": {**services["qwen36"], "port": 8001, "served_names": ["other"]}}
 
 
-def test_two_services_with_own_cards_need_their_summed_host_memory() -> None:
+def test_two_services_on_two_cards_need_their_summed_host_memory() -> None:
     want = wanted(plan(_two(RTX), "rtx-1"), architectures=("amd64",))
     card = gpus("NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB")
     box = {"architecture": "x86_64", "gpu": card}
@@ -334,7 +334,7 @@ def test_no_remedy_names_a_missing_recipe(on: Distribution) -> None:
 
 
 @cases("module", "check", "present", "absent")
-def test_a_remedy_helps_with_its_fault(module: str, check: str, present: str, absent: str) -> None:
+def test_each_remedy_fixes_its_fault(module: str, check: str, present: str, absent: str) -> None:
     """Available memory counts the page cache already; CUDA's free memory on a GB10 does not."""
     texts = safe_load((ROOT / "sparkwright" / module).read_text())
     remedies = [texts[check], *texts[check].get("cases", {}).values()]

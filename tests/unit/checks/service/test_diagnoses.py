@@ -185,7 +185,7 @@ def test_smoke_tests_and_health_checks_do_not_count_as_clients_answers() -> None
 
 
 @cases("name", "cure")
-def test_a_finding_names_the_remedy_that_users_found(name: str, cure: str) -> None:
+def test_a_finding_names_the_remedy_that_users_reported(name: str, cure: str) -> None:
     (finding,) = diagnose("spark-1", _ill(name))
     assert cure in f"{finding.reason} {finding.remedy}"
 

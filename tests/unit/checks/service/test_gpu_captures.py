@@ -171,7 +171,7 @@ def test_the_watch_measures_the_load_of_a_busy_host() -> None:
 
 
 def test_the_sandboxed_watch_gets_an_answer_of_the_real_driver() -> None:
-    """nvidia-smi without access to the devices would be the finding `gpu-silent`."""
+    """nvidia-smi without access to the devices would cause the finding `gpu-silent`."""
     state = json.loads((CAPTURES / "by-roles/watch.json").read_text())
     samples = [decode(Sample, item) for item in state["ring"]]
     assert [sample.gpu for sample in samples] == [{}, {}]

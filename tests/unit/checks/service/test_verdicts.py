@@ -135,7 +135,7 @@ def test_harmless_values_have_no_finding(reason: str, samples: list[Sample]) -> 
     assert judged(samples) == [], reason
 
 
-def test_a_trend_gives_the_time_of_its_end() -> None:
+def test_a_trend_predicts_the_time_of_a_full_disk() -> None:
     result = verdicts.judge(
         ring(120, host=lambda left: {"disks": {"/": [int(0.2 * TIB + left * 1e9), TIB]}}),
         SERVICES, thresholds.limits(),

@@ -67,7 +67,7 @@ def failing(**image: Any) -> dict[str, DeepResult]:
     return {"qwen36": decode(DeepResult, {**service, "checks": checked})}
 
 
-def test_an_undocumented_failure_still_names_a_place_to_look() -> None:
+def test_an_undocumented_failure_has_a_remedy_that_names_the_journal() -> None:
     text = render(verdicts("spark-1", failing(cause=None), NOW))
     assert "reason:   the cause is unknown" in text
     assert "remedy:   journalctl -u sparkwright-qwen36" in text
@@ -125,7 +125,7 @@ def test_the_production_recipe_gets_every_check() -> None:
 
 
 @pytest.mark.parametrize("recipe", sorted(alone()))
-def test_every_recipe_can_be_asked_and_skips_only_with_a_reason(recipe: str) -> None:
+def test_every_recipe_can_be_smoke_tested_and_skips_checks_only_with_a_reason(recipe: str) -> None:
     made = of(recipe)
     assert set(made.skip) <= {probe.name for probe in deep.PROBES}
     assert all(made.skip.values())
@@ -170,7 +170,7 @@ def test_the_time_limit_covers_every_check(sequences: int) -> None:
     assert deep_seconds(made) < made.boot_seconds + 2 * sum(limits)
 
 
-def test_a_model_that_pools_is_asked_by_its_own_routes() -> None:
+def test_a_model_that_pools_is_tested_by_its_own_routes() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash", runner="pooling", speculative_config=None)
     assert {probe.name for probe in deep.PROBES} - set(made.skip) == {"aliases", "key"}
     pooled = {"embedding": "/v1/embeddings", "rerank": "/v1/rerank", "score": "/score"}

@@ -89,7 +89,7 @@ def test_smoke_checks_the_claimed_abilities_only(
         )
 
 
-def test_the_catalog_is_read_first_and_the_hub_is_not_asked() -> None:
+def test_the_catalog_is_read_first_and_the_hub_gets_no_request() -> None:
     with hub.on_the_hub() as asked:
         heretic = hub.chat(hub.planned({"model": "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"}))
         small = hub.planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx5090")
@@ -100,7 +100,7 @@ def test_the_catalog_is_read_first_and_the_hub_is_not_asked() -> None:
     assert hub.chat(large).recipe.name == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
 
 
-def test_a_users_own_catalog_is_read_too(tmp_path: Path) -> None:
+def test_a_users_own_catalog_is_read(tmp_path: Path) -> None:
     for kind, entry in cases.data["own_catalog"].items():
         (tmp_path / f"{kind}.yaml").write_text(json.dumps(entry))  # JSON is YAML
     with hub.on_the_hub() as asked:
@@ -133,7 +133,7 @@ def test_sglang_serves_a_text_model_given_only_by_name(
 
 
 @cases("config", "given", "key", "message")
-def test_unknown_facts_are_requested_by_name(
+def test_a_missing_fact_is_named_with_its_setting(
     config: dict[str, Any] | None, given: dict[str, Any], key: str, message: str
 ) -> None:
     if config is not None:
@@ -161,7 +161,7 @@ def test_the_hubs_task_decides_the_kind_of_requests(
     assert ("chat" in skipped, "stream" in skipped) == ("chat" not in kinds, "chat" not in kinds)
 
 
-def test_an_unknown_gpu_is_requested_with_the_choices() -> None:
+def test_an_unknown_gpu_is_reported_with_the_choices() -> None:
     with hub.on_the_hub(hub.repository()) as asked:
         (problem,) = hub.planned(group="boxes").problems
     assert "this host's GPU" in problem.observed
@@ -314,7 +314,7 @@ def test_a_repository_without_a_vllm_recipe_is_read_by_its_files(registry: Path)
     assert dict(hub.chat(fleet).arguments)["tool_call_parser"] == "hermes"
 
 
-def test_the_lock_has_vllms_recipe_and_no_registry_is_asked_again(
+def test_the_lock_has_vllms_recipe_and_no_registry_gets_a_second_request(
     registry: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = served(registry, lock_file=str(tmp_path / "fleet.lock"))
@@ -369,7 +369,7 @@ def test_an_unreachable_registry_is_an_error(here: Path) -> None:
     assert str(here / "none") in str(problem)
 
 
-def test_vllms_recipe_runs_no_code_and_does_not_open_the_host(registry: Path) -> None:
+def test_vllms_recipe_runs_no_code_and_reads_no_files(registry: Path) -> None:
     """An attacker who writes to the registry tries to make the engine load code or read files."""
     attacks: list[str] = cases.data["attacks"]
     option = "--enable-prefix-caching,"

@@ -27,7 +27,7 @@ def _found(version: str | None, arguments: dict[str, Any]) -> list[tuple[str, st
 
 
 @cases("arguments", "rule")
-def test_a_mistake_is_found_at_its_place(arguments: dict[str, Any], rule: str) -> None:
+def test_a_mistake_is_reported_at_its_key(arguments: dict[str, Any], rule: str) -> None:
     assert _found("0.5.20", arguments) == [(rule, list(arguments)[-1])]
 
 

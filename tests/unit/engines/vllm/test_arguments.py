@@ -59,7 +59,7 @@ ARGUMENTS = safe_load(Path(__file__).with_name("arguments.yaml").read_text())
 
 
 @pytest.mark.parametrize(("version", "arguments", "rule", "key"), ARGUMENTS["mistakes"])
-def test_a_mistake_is_found_at_its_place(
+def test_a_mistake_is_reported_at_its_key(
     version: str, arguments: dict[str, Any], rule: str, key: str
 ) -> None:
     assert _findings(version, arguments) == [(rule, key)]

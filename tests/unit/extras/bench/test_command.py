@@ -66,7 +66,7 @@ def _run(*arguments: str) -> Done:
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkout: Path) -> list[Asked]:
-    """The example inventory, a generator that leaves the capture, and hosts that answer."""
+    """The example inventory, a generator that writes the capture, and hosts that answer."""
 
     def answer(asked: Asked) -> dict[str, Facts]:
         return dict.fromkeys(asked.hosts.limit, LOADED if asked.arguments["samples"] else FACTS)
@@ -85,7 +85,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkout: Path) -> li
 
 @pytest.fixture
 def bench(asked: list[Asked], tmp_path: Path) -> Callable[..., Done]:
-    """Two loads of one service are measured, and kept in ``results``."""
+    """Run `bench` with two loads of one service, and store the results in ``results``."""
     short = ("--category", "coding", "--concurrency", "8", "--concurrency", "1", "--context", "0")
     results = ("--results", str(tmp_path / "results"))
     return lambda *arguments: _run(

@@ -58,7 +58,7 @@ def test_a_gap_has_its_likely_causes(name: str) -> None:
     assert not set(ids) & set(case.get("not", ()))
 
 
-def test_the_newer_of_two_equal_figures_counts_in_any_order() -> None:
+def test_the_newer_of_two_equal_figures_is_used_in_any_order() -> None:
     (old,) = [t for t in tables(result(), catalog())
               if t.measurement.name == "qwen36-35b-v0.23.0-single-stream"]  # fmt: skip
     later = {"name": "later", "date": dt.date(2026, 6, 20)}

@@ -138,7 +138,7 @@ def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path:
     ({"cells": [{**CELL, "measures": {"decode": 1e10}}]}, "cells.0.measures.decode"),
     ({"cells": [{**CELL, "measures": {"decode": -1}}]}, "cells.0.measures.decode"),
 ])  # fmt: skip
-def test_a_broken_file_is_named_and_other_files_count(
+def test_a_broken_file_is_named_and_other_files_are_read(
     tmp_path: Path, written: str | dict[str, Any], message: str
 ) -> None:
     good = save(tmp_path, result())
@@ -157,7 +157,7 @@ def test_keys_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
     assert load(tmp_path)[0]["spark-1", "qwen36"] == result()
 
 
-def test_the_newest_result_counts(tmp_path: Path) -> None:
+def test_the_newest_result_is_used(tmp_path: Path) -> None:
     assert load(tmp_path / "nowhere") == ({}, ())
     later = result(when=NOON + dt.timedelta(days=1))
     for each in (later, result(), result(host="spark-2")):
@@ -167,6 +167,6 @@ def test_the_newest_result_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", ""])
-def test_a_name_never_leads_out_of_the_directory(name: str) -> None:
+def test_a_name_cannot_point_outside_the_directory(name: str) -> None:
     with pytest.raises(ValidationError):
         result(host=name)

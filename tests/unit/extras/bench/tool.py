@@ -1,4 +1,4 @@
-"""A fake for AIPerf: it leaves the captured report, and a record of its start."""
+"""A fake of AIPerf, which writes the captured report and a record of its start."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ shutil.copytree({capture!r}, folder)
 
 
 def fake(folder: Path, *, fails: bool = False) -> Path:
-    """A generator that records its starts in ``folder/seen`` and leaves the captured cells."""
+    """A generator that records its starts in ``folder/seen`` and writes the captured cells."""
     program = folder / "aiperf"
     program.write_text(
         _PROGRAM.format(

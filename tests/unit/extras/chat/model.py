@@ -73,7 +73,7 @@ class _Server(ThreadingHTTPServer):
     model: Model
 
     def handle_error(self, *_: object) -> None:
-        """Some tests need a client that disconnects."""
+        """Ignore errors of a client that disconnects, as some tests do."""
 
 
 class _Handler(Handler):

@@ -1,4 +1,4 @@
-"""`sparkwright chat` between a hostile model, other servers, other users, and the user's key."""
+"""`sparkwright chat` protects terminal and key from a hostile model, other servers and users."""
 
 import datetime as dt
 import ssl

@@ -58,7 +58,7 @@ def expected(*names: str, memory: Any = None) -> Expected:
 
 
 def act(action: str, host: str, name: str) -> tuple[bool, str]:
-    """Note an action."""
+    """Record an action, and report its success."""
     ACTED.append((action, host, name))
     return True, "<b>done</b>"
 

@@ -53,7 +53,7 @@ def test_a_slow_host_is_the_first_line() -> None:
     assert plain(made)["front"] == made.front
 
 
-def test_equal_findings_are_one_line_with_a_count_and_the_hosts() -> None:
+def test_equal_findings_share_one_line_with_a_count_and_the_hosts() -> None:
     names = [f"spark-{number}" for number in range(1, 9)]
     made = page(*names, "spark-9", results={(name, "qwen36"): slower(name) for name in names})
     assert lines_of(made) == [

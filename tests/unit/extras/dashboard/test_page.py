@@ -291,7 +291,7 @@ def test_a_stored_run_is_read_back(tmp_path: Path) -> None:
 
 
 @cases("written", "message")
-def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, message: str) -> None:
+def test_an_unreadable_record_is_named(tmp_path: Path, written: str, message: str) -> None:
     file = tmp_path / "last-run.json"
     file.write_text(written)
     problems: list[Finding] = []

@@ -61,7 +61,7 @@ cases = Tables(__file__)
 
 @pytest.fixture
 def fleet() -> Fleet:
-    """Two hosts before the first question."""
+    """Two hosts before the first request."""
     return Fleet({"spark-1": expected(), "spark-2": expected()})
 
 
@@ -93,7 +93,7 @@ def ask(
     return connection.getresponse()
 
 
-def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_gets(site: Site) -> None:
+def test_the_token_becomes_a_cookie_hidden_from_scripts_and_other_sites(site: Site) -> None:
     answer = ask(site, f"/?token={site.token}", headers={"Cookie": None})
     assert (answer.status, answer.headers["Location"]) == (303, "/")
     cookie = answer.headers["Set-Cookie"]
@@ -154,7 +154,7 @@ def events(answer: HTTPResponse, count: int) -> list[dict[str, Any]]:
     return [json.loads(next(lines)[6:]) for _ in range(count)]
 
 
-def test_an_open_page_learns_that_a_run_has_ended(fleet: Fleet) -> None:
+def test_an_open_page_shows_the_end_of_a_run(fleet: Fleet) -> None:
     times = iter([1.0, 2.0])
     with serving(fleet, empty, record=lambda: next(times, 2.0)) as site:
         answer = ask(site, "/events")
@@ -165,7 +165,7 @@ def test_an_open_page_learns_that_a_run_has_ended(fleet: Fleet) -> None:
             fleet.take("spark-1", glance())
 
 
-def test_hosts_are_asked_only_while_a_page_is_open(site: Site, fleet: Fleet) -> None:
+def test_hosts_are_queried_only_while_a_page_is_open(site: Site, fleet: Fleet) -> None:
     ask(site).read()
     assert not fleet.pages
     answer = ask(site, "/events")
@@ -202,7 +202,7 @@ def test_an_answer_from_before_a_pause_gives_no_state_and_no_rate(
     assert (seen(fleet)["state"], seen(fleet)["services"][0]["load"]["tokens"]) == ("up", None)
 
 
-def test_a_hostile_host_makes_no_endless_page(fleet: Fleet) -> None:
+def test_a_hostile_host_cannot_make_the_page_endless(fleet: Fleet) -> None:
     fetch = UnfinishedFetch(9, message="x" * 9999)
     names = tuple(f"a{n}" for n in range(999))
     nan = {"qwen36": float("nan")}
@@ -367,7 +367,7 @@ def test_a_switch_after_the_start_is_not_compared_with_the_plan() -> None:
 
 
 @cases("arguments", "message")
-def test_a_command_line_that_can_not_be_used_is_refused(
+def test_an_invalid_command_line_is_refused(
     checkout: Any, arguments: tuple[str, ...], message: str
 ) -> None:
     done = run("dashboard", "inventory/lab.py", "--page-port", "0", *arguments)

@@ -59,7 +59,7 @@ def test_openclaw_itself_accepts_the_configuration(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["valid"], done.stdout
 
 
-def test_python_dotenv_puts_the_key_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_dotenv_inserts_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     dotenv: Any = pytest.importorskip("dotenv", reason="make setup installs python-dotenv")
     monkeypatch.setenv(VARIABLE, KEY)
     values = dotenv.dotenv_values(stream=io.StringIO(render("env", lab())))

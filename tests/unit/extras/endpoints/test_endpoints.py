@@ -165,7 +165,7 @@ def test_each_key_file_has_its_own_variable() -> None:
     assert variables == [VARIABLE, VARIABLE, f"{VARIABLE}_RTX_1"]
 
 
-def test_a_key_of_a_command_is_read_by_that_command() -> None:
+def test_a_client_reads_the_key_with_the_command_of_the_setting() -> None:
     result = exported(spark_1=(SPARK, {"api_key_command": ["pass", "show", "my lab"]}))
     (key,) = {endpoint.key for endpoint in result.endpoints}
     assert key_command(key) == f"export {VARIABLE}=\"$(pass show 'my lab')\""

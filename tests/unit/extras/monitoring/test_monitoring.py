@@ -172,7 +172,7 @@ def test_every_alert_has_a_test() -> None:
 
 @needs_promtool
 def test_alerts_fire_only_for_their_fault(tmp_path: Path) -> None:
-    """One host for each fault, with the fault's name, and a healthy host."""
+    """The series belong to a host for each fault, with the fault's name, and to a healthy host."""
     written(tmp_path)
     hosts = {"well": {}, **SERIES["ill"]}
     document = SERIES["test"]

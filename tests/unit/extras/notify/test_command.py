@@ -55,7 +55,7 @@ def test_a_silent_host_or_fleet_is_reported(site: _Site) -> None:
     (site.folder / ".sparkwright/notified.json").unlink()
     site.hosts = {}
     site.call()
-    # `--test` sends no question to hosts.
+    # `--test` sends no request to hosts.
     assert site.call("--test").output == "ntfy at ntfy.sh: sent\n"
     titles = ["spark-2: host-silent (and 1 more)", "fleet-silent", "test"]
     assert site.got == [("ntfy at ntfy.sh", title) for title in titles]
@@ -145,7 +145,7 @@ def test_a_name_becomes_one_line_without_control_characters(name: str) -> None:
         assert all(line.isprintable() for line in body(notice, NOW).split("\n"))
 
 
-def test_a_flood_of_findings_is_one_short_notice() -> None:
+def test_a_flood_of_findings_causes_one_short_notice() -> None:
     flood = [finding(f"h{n % 500}", f"check-{n % 400}", observed=f"{n}") for n in range(5000)]
     text = message_of(*flood)
     assert len(text.splitlines()) <= 32
