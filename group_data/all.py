@@ -69,5 +69,5 @@ start with `my_`.
 # Steps that prepare a bare host before the deploy (docs/install.md):
 # bootstrap = ["docker", "nvidia-container-toolkit", "docker-group"]
 
-# Directories with your own catalog entries, which override the library's entries.
+# Directories with your own catalog entries, which go before the shipped entries.
 # catalog_directories = ["my-catalog"]

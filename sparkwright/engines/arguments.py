@@ -289,7 +289,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgt])|(\d+)([KMGT])", re.ASCII)
 
 
 def is_auto(value: object) -> bool:
-    """Return whether the engine chooses the length: vLLM's human_readable_int_or_auto."""
+    """Return whether -1 or auto leaves the length to the engine (human_readable_int_or_auto)."""
     return str(value).strip().lower() in ("-1", "auto")
 
 

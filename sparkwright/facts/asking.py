@@ -108,7 +108,7 @@ def execute(
     elif sudo is Sudo.NEEDED:
         arguments["_sudo"] = True
     else:
-        # Without sudo's password, the command runs as the user who logs in.
+        # Without sudo's password, the command is tried again as the user who logs in.
         command = StringCommand("sudo -n", command, "||", command)
     if stdin is not None:
         arguments["_stdin"] = stdin

@@ -48,7 +48,7 @@ def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str
     named = {name: data.date for name, data in image.tags.items() if tag in data.names}
     if named and tag not in image.tags:
         newest = max(named, key=lambda name: named[name] or dt.date.min)
-        return f"image_tag: {newest} (the last tag of the name {tag}), or leave image_tag out"
+        return f"image_tag: {newest} (the last tag that had the name {tag}), or leave image_tag out"
     if tag not in image.tags:
         tags = list(recipe.tags or image.tags)
         return f"{suggest(tag, tags)} (a new tag is a few lines in the catalog)"

@@ -9,8 +9,8 @@ from sparkwright.recipes.recipe import Foreign, Options, Remarks, Text, Unfit, t
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, strings
 from sparkwright.text.sizes import GIB
 
-#: Names of strategies: one box with all of its GPUs; and several boxes with one GPU each, if the
-#: recipe allows this for the hardware.
+#: The only strategies that are read: one box with all of its GPUs; and several boxes with one GPU
+#: each, if the recipe allows this for the hardware.
 _STRATEGY, _SPREAD = "single_node_tp", "multi_node_tp"
 _GRANTED = ("supported", "verified")
 #: Placeholders for each host's own network in a recipe's variables.

@@ -88,8 +88,8 @@ class Server:
     def get(
         self, url: str, headers: Mapping[str, str] = MappingProxyType({}), most: int = MOST_BYTES
     ) -> Answer:
-        """Request a URL, and follow redirects; only the same scheme, host and port gets the
-        credentials.
+        """Request a URL, and follow redirects; credentials are sent only to the same scheme,
+        host and port.
 
         Raises:
             Unusable, ValueError: the answer is beyond the bounds or redirects elsewhere.
@@ -112,7 +112,7 @@ class Server:
         try:
             with opener.open(Request(url, headers=dict(headers)), timeout=_STEP_SECONDS) as answer:
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
-                    raise Unusable("it is compressed, unlike the request", "use another server")
+                    raise Unusable("compressed, which was not requested", "use another server")
                 content = bounded.read(answer, most)
                 if answer.length:
                     raise OSError(f"the answer was cut off, {answer.length} bytes before its end")

@@ -105,7 +105,7 @@ let question = 0;
 
 async function log(host, service) {
   const [own, title] = [(question += 1), `Log of ${service} on ${host}`];
-  dialog(title, "asking the host …");
+  dialog(title, "loading the log from the host …");
   const query = new URLSearchParams({ host, service });
   let content;
   try {

@@ -74,7 +74,7 @@ def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricSt
 
 def problems(wanted: FabricAddresses, host: str, state: FabricState, came: str | None,
              present: frozenset[str]) -> list[Finding]:  # fmt: skip
-    """Return the problems because of which a host's addresses stay unchanged.
+    """Return the problems that keep a host's addresses from being changed.
 
     Args:
         came: the address at which the controller reached the host.

@@ -64,7 +64,7 @@ class DeepVerdict(BaseModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Return the failed checks with their meaning."""
+        """The failed checks with their meaning."""
         failed = (check for check in self.checks if check.verdict not in ("passed", "skipped"))
         return tuple(
             checks().get(check.name, checks()[ANY]).finding(

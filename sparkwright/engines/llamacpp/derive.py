@@ -84,8 +84,8 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
     if fits and fits == model.context:
         yield "ctx_size", (fits, subject.config)
     elif fits:
-        origin = f"the longest context beside the weights; {subject.config} has {model.context}"
-        yield "ctx_size", (fits, origin)
+        most = f"{subject.config} has {model.context}"
+        yield "ctx_size", (fits, f"the longest context that fits beside the weights; {most}")
     elif model.context:
         yield "ctx_size", (min(model.context, _LEAST_CONTEXT), own)
 

@@ -12,5 +12,5 @@ PARSER = Parser("SGLang", Path(__file__).parent, DATA)
 PARALLEL = ("tp_size", "pp_size", "dp_size")
 #: Without a set share, SGLang takes a share by the GPU's size: 0.83 to 0.90 (memory_hook.py).
 DEFAULT_SHARE = 0.88
-#: Share of a Spark's memory with which hosts of SGLang were observed to stay alive.
+#: Share of a Spark's memory at which hosts with SGLang were observed to stay alive.
 SAFE_SHARE = 0.80

@@ -58,7 +58,7 @@ def _arguments(subject: Subject, model: Model) -> Iterator[tuple[str, tuple[Argu
     whole, origin = kv_bytes(DATA["kv_bytes"], model, {}, context), subject.config
     room = ((pool or 0) * share - (model.size_gib or 0)) * GIB * 0.9
     if whole and 0 < room < whole:
-        origin = f"the longest context beside the weights; {subject.config} has {context}"
+        origin = f"the longest context that fits beside the weights; {subject.config} has {context}"
         context = int(room / whole * context) // _STEP * _STEP
     yield "context_length", (context, origin)
     for name, capability in (("tool_call_parser", "tools"), ("reasoning_parser", "thinking")):

@@ -173,7 +173,7 @@ def _length(
         return "auto", f"vLLM's auto, up to {context}: {subject.config} lacks the KV cache's size"
     if fits is None or fits == context:
         return context, subject.config
-    return fits, f"the longest context beside the weights; {subject.config} has {context}"
+    return fits, f"the longest context that fits beside the weights; {subject.config} has {context}"
 
 
 def _needs(subject: Subject, model: Model) -> Needs:

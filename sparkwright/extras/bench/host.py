@@ -135,7 +135,7 @@ def remarks(name: str, before: Facts, loaded: Facts | None) -> Iterator[str]:
     release, later = (facts and name in facts.running and facts.running[name].release
                       for facts in (before, loaded))  # fmt: skip
     if release != planned:
-        yield f"release {release} runs, not the planned {planned}: the arguments are unknown"
+        yield f"release {release} runs, not the planned {planned}: its arguments are unknown"
     if loaded and release != later:
         yield f"release {release} ran at the start, and {later or None} at the end"
     if loaded is None or not loaded.samples:

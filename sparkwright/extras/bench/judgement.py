@@ -47,7 +47,7 @@ class Bench:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Return whether the result is without faults."""
+        """Whether the result is without faults."""
         return not (self.count("worse") or self.errors)
 
     @computed_field  # type: ignore[prop-decorator]

@@ -69,7 +69,7 @@ class ImageRun(_Stored):
 
 
 class Program(_Stored):
-    """A program with its version, and with its command line, which contains no secret."""
+    """A program, its version, and its stored command line, which contains no secret."""
 
     name: str
     version: str | None = None

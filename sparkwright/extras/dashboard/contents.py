@@ -147,7 +147,7 @@ class Page:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Return whether the page is without findings."""
+        """Whether the page is without findings."""
         return all(finding.weight is page.Weight.WARNING for finding in self.findings)
 
     @computed_field  # type: ignore[prop-decorator]

@@ -56,9 +56,9 @@ _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     """Show the fleet on a page that stays open: services, speed, memory, findings, roll-outs.
 
-    Open the printed address in a browser of this machine. Each host is queried every five seconds
-    while a page is open. Without --control the page only reads; with it, the page can run these
-    commands: start, stop, restart, activate and maintenance. --listen serves a phone, with a
+    Open the printed address in a browser of this machine. Hosts are queried every five seconds, but
+    only while a page is open. Without --control the page only reads; with it, the page can run
+    these commands: start, stop, restart, activate and maintenance. --listen serves a phone, with a
     certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C ends
     the dashboard.
     """

@@ -77,7 +77,7 @@ def usable(form: str, endpoints: Sequence[Endpoint]) -> tuple[list[Endpoint], li
     if not chosen:
         raise _MESSAGES.refusal("none-usable", f"--format {form}", notes="; ".join(notes))
     if form == "claude-code" and len(chosen) > 1:
-        notes.append(f"Claude Code uses only service {chosen[0].id}: HOST/SERVICE selects another")
+        notes.append(f"Claude Code uses one service, {chosen[0].id}: HOST/SERVICE selects another")
         chosen = chosen[:1]
     return chosen, notes
 

@@ -42,7 +42,7 @@ def write(imported: entries.Imported, directory: Path, *, replace: bool) -> dict
     # A model from another recipe gets this recipe's additions.
     kept = [path for path in texts
             if changed[path] and path.exists() and path.parent.name != "models"]  # fmt: skip
-    remedy = "--replace overwrites the file with your changes in it; --name NAME keeps both files"
+    remedy = "--replace overwrites the file, your changes are lost; --name NAME keeps both files"
     if not replace:
         Problems(mistake(str(path), "the file exists already", remedy) for path in kept).stop()
     for path, content in texts.items():
