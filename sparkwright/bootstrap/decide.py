@@ -25,7 +25,7 @@ from sparkwright.host.bootstrap.prepare import Undo
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.plan.plan import HostPlan
 
-#: Steps that write files, and only on a GB10.
+#: Steps that only write files, and that only a GB10 needs.
 _OF_GB10 = ("clocks", "watchdog")
 
 

@@ -26,7 +26,8 @@ TRIES = 3
 _ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
 #: A password prompt of PAM. A prompt for a second factor does not match, and gets no answer.
 _PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
-#: Options without a banner and a master connection: pyinfra logs in by itself, with a key.
+#: Options that show no banner and keep no master connection: pyinfra logs in by itself, with a
+#: key.
 _ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
           "ControlMaster": "no", "ControlPath": "none", "PermitLocalCommand": "no",
           "NumberOfPasswordPrompts": str(TRIES)}  # fmt: skip

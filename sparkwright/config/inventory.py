@@ -285,7 +285,7 @@ def _as_pyinfra(value: str) -> Any:
     except ValueError:
         return value
     except RecursionError:
-        raise Unusable("the value is nested too deeply", "write it flatter") from None
+        raise Unusable("the value is nested too deeply", "use fewer nested levels") from None
     bounded(data)
     return data
 

@@ -112,7 +112,7 @@ def _compiled(text: str, path: Path) -> tuple[ast.Module, CodeType]:
     except SyntaxError as error:
         raise Unusable(f"not valid Python: {error.msg}", "fix that line", error.lineno) from None
     except (RecursionError, MemoryError):
-        raise Unusable("not valid Python: nested too deeply", "write it flatter") from None
+        raise Unusable("not valid Python: nested too deeply", "use fewer nested levels") from None
     except ValueError as error:  # a NUL
         raise Unusable(f"not valid Python: {error}", "save it as plain text") from None
 

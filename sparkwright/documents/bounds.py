@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: Largest size of a file, in bytes; the largest files of users are lock files.
+#: Largest size of a file, in bytes; the largest files of users are lock files, with a line for each
+#: file of a model.
 LARGEST = 8 * 1024**2
 #: Largest depth of nested lists and mappings.
 DEEPEST = 40

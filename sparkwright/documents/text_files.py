@@ -43,7 +43,7 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
     """Make a directory and its parents. A site's ``.sparkwright`` holds keys, so only its owner can
-    read it, for any umask.
+    read it, for any umask, and even if another program made the directory.
 
     Raises:
         UserError: ``.sparkwright`` belongs to another user.

@@ -175,8 +175,8 @@ class Checks(Generic[Facts]):
         return [id_ for judgement in self.judgements for id_ in judgement.ids]
 
     def judged(self, facts: Facts) -> Iterator[tuple[str, Finding]]:
-        """Yield every finding with the first id of its judgement; a rule that silences this id
-        silences the finding, too.
+        """Yield every finding with the first id of its judgement; a service that silences this
+        id silences the finding, too.
         """
         for judgement in self.judgements:
             for symptom in judgement.function(facts):

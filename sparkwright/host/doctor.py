@@ -1,4 +1,4 @@
-"""Collect observations of this host for doctor, without a change. The program runs as root.
+"""Collect observations of this host for doctor, and change nothing. The program runs as root.
 
 Every query has its own time limit; on a responsive host, all queries together take half a minute at
 most. No key leaves the host: secrets are removed from the whole report.

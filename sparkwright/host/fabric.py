@@ -140,7 +140,7 @@ NAME = re.compile(r"en(?:P(\d+))?p\d+s\d+f(\d)(?:np\d+)?")
 _PCI = re.compile(r"([0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.(\d)")
 _TOOLS = ("ib_write_bw", "netplan", "lldpcli")
 _NCCL = re.compile(r"/\S*/libnccl\.so[.\d]*")
-#: Number of GIDs to read from a device: a ConnectX has 255, and fills the first GIDs first.
+#: Number of GIDs to read from a device: a ConnectX has 255, and fills them in order.
 _GIDS = 64
 
 

@@ -1,4 +1,4 @@
-"""Report this host's present load: one sample of services, GPUs and memory."""
+"""Report this host's present load: one sample of services, GPUs and memory. Change nothing."""
 
 import time
 from pathlib import Path

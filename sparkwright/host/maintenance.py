@@ -47,7 +47,7 @@ class MaintenanceAnswer:
     faults: tuple[str, ...] = ()
 
 
-_BARE = "{} has no proxy here: clients send requests to it until it is stopped"
+_BARE = "{} has no proxy here: clients keep sending requests to it until it is stopped"
 
 
 def pools(services: dict[str, Path]) -> dict[str, pool.Pool]:

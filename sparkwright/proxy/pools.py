@@ -92,7 +92,7 @@ def replica_identity(host: str, tls: Tls, *, dry: bool) -> TlsIdentity | None:
     tls_identity = identity(host, tls, dry=dry)
     if tls_identity is not None and tls_identity.name is None:
         problem = "the certificate contains only addresses, and HAProxy verifies names"
-        raise user_error.refusal(f"{host}: tls", problem, "add a host name to the certificate")
+        raise user_error.refusal(f"{host}: tls", problem, "have a name added to the certificate")
     return tls_identity
 
 

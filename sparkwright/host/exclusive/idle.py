@@ -1,4 +1,4 @@
-"""Stop a service with an ``idle`` time after that time without a request.
+"""Stop each service with ``idle`` after its idle time without a request.
 
 Only POST requests with a key count, since only these requests start the service again: a client
 that lists models or reads metrics keeps no service running. This module is part of the waking

@@ -30,7 +30,8 @@ _T = TypeVar("_T")
 #: HTTP statuses after which another try may succeed.
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 _LONGEST_WAIT = 30.0
-# Longest pause that a server can demand: for a longer pause, a later run should try again.
+# Longest pause that a server may demand, in seconds: for a longer pause, a later run should try
+# again.
 _LONGEST_RETRY_AFTER = 300.0
 
 

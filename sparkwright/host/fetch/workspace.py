@@ -108,7 +108,7 @@ class Workspace:
         extras -= {*expected, receipt.NAME}
         if extras:
             more = f" and {len(extras) - 5} more" if len(extras) > 5 else ""
-            log(f"extra files stay unchanged: {', '.join(sorted(extras)[:5])}{more}")
+            log(f"files not in the repository are kept: {', '.join(sorted(extras)[:5])}{more}")
 
     @contextmanager
     def lock(self) -> Iterator[int]:
@@ -181,7 +181,7 @@ def publish(path: Path, *, own: bool = True) -> None:
 
 
 def real_directories(base: Path, path: str) -> None:
-    """Create the directories of a file below ``base``; root becomes the only owner of existing
+    """Create the directories of a file below ``base``, and let only root change existing
     directories.
 
     A link or file in place of a directory is removed.

@@ -324,7 +324,7 @@ class Exchange:
             except _BROKEN:
                 if other:
                     return False
-                raise refusal.Refused(502, "HAProxy ended the connection too early.") from None
+                raise refusal.Refused(502, "HAProxy disconnected before its answer.") from None
             server = answer.value(b"x-sparkwright-server")
             if server.startswith("<"):  # <NOSRV>: no replica got the request
                 if other:

@@ -274,7 +274,7 @@ def test_changed_missing_linked_and_extra_files_are_repaired(fetch: Fetch) -> No
     output = fetch.complete()
     assert not (target / "tokenizer").is_symlink()
     assert (target / "mine.txt").read_text(encoding="utf-8") == "mine"
-    assert "stay unchanged: mine.txt" in output
+    assert "files not in the repository are kept: mine.txt" in output
     assert "small.safetensors is a Git LFS pointer" in output
     assert f"{ONE}: expected sha256" in output
     fetched = {Path(hit.path).name for hit in fetch.hub.hits if hit.sent}

@@ -346,7 +346,7 @@ def test_a_derived_image_is_tagged_once_its_checks_pass(
     (docker.place / "broken").touch()
     code, output, _ = pull(replace(derived, build=ImageBuild(BASE, files, steps=True)))
     assert code == 1
-    assert "sparkwright.local/r can't be built: no module named x." in output
+    assert "sparkwright.local/r failed: no module named x." in output
     assert f"tag {unproven} {derived.name}" not in docker.commands()
     assert f"image rm {unproven}" in docker.commands()
 
