@@ -19,7 +19,7 @@ recipes.
     sparkwright catalog show aeon-vllm-ultimate   # a whole entry
 
 `catalog show` prints an entry. An image's entry lists each tag's changes and faults, component
-versions, variables, related images, GPUs on the card, licence and the operator's
+versions, variables, related images, its card's GPUs, licence and the operator's
 duties. A model's entry lists files, formats, request switches, licence and duties. A recipe's entry
 lists arguments, aliases with their sampling, notes, and tested hardware. A measurement contains the
 card's table.

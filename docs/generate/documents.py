@@ -230,7 +230,7 @@ class HostSummary(TypedDict):
         watch: null without a watch.
         maintenance: null unless a user has taken the host out of every pool.
         sleeping: exclusive services that sleep -> the running service of their group.
-        plan_known: false if the plan is not valid; differences from the plan are then unknown.
+        plan_known: false if the plan is broken; differences from the plan are then unknown.
         refused: ids of preflight's errors, which make a deploy skip a host with differences.
     """
 
