@@ -245,7 +245,7 @@ class HostPlan:
         )  # fmt: skip
 
 
-#: Index of arm64 and amd64 at a tag of ghcr.io/open-webui/open-webui.
+#: Tag of ghcr.io/open-webui/open-webui -> digest of its index for arm64 and amd64.
 OPEN_WEBUI_DIGESTS = {
     "v0.11.3": "sha256:751b617714b91e4cfd0186a509c72480c858e012976103b09a30dad053c36175"
 }

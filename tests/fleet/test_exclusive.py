@@ -98,7 +98,7 @@ def evening(site: Site) -> Iterator[Evening]:
     site.deploy("--limit", HOST)
 
 
-def test_one_service_runs_and_a_user_activates_another_service(evening: Evening) -> None:
+def test_activating_a_service_puts_the_running_service_to_sleep(evening: Evening) -> None:
     site = evening.site
     run = evening.deploy()
     assert run.changed == set(), run.output

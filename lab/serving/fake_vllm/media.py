@@ -1,5 +1,6 @@
-"""`/v1/audio/transcriptions` as vLLM answers it; `/v1/audio/speech` and `/v1/images/generations` as
-vLLM-Omni does: by the forms of their protocol classes, for a model with such an architecture.
+"""Fake audio and image routes: `/v1/audio/transcriptions` as in vLLM, `/v1/audio/speech` and
+`/v1/images/generations` as in vLLM-Omni. A model has the route that its architecture names.
+Requests and answers have the fields of the engines' protocol classes.
 
 The fake runs no model. It decodes a WAV file and compares the loudness of each tenth with a stored
 recording, so the transcript is right, and an incomplete file is detected.

@@ -25,7 +25,7 @@ def given() -> dict[str, Any]:
 
 @contextmanager
 def shown() -> Iterator[Callable[[str, str], None]]:
-    """Show the number of answers and the other hosts' steps; without a terminal, only the steps.
+    """Show the finished hosts' number and the waiting hosts' steps; without a terminal, only steps.
 
     Yields:
         A function that takes a host and its latest event.

@@ -34,7 +34,7 @@ def command(launch: Launch) -> Command:
 
 def rank_misuses(_: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
     """Refuse every service of several hosts: llama.cpp's ranks (RPC) lack keys and encryption."""
-    yield "cluster", "llama.cpp serves on one host", "leave cluster out"
+    yield "cluster", "llama.cpp serves on one host only", "leave cluster out"
 
 
 ENGINE = Engine(

@@ -119,7 +119,8 @@ def admit(pool: Pool) -> None:
 def shut(pool: Pool) -> None:
     """Mark a stopped service as down; only its health check puts the service back into the pool.
 
-    No drain remains, so the service gets requests again even if systemd or Docker starts it.
+    The call also ends a drain, so the service gets requests again even if systemd or Docker starts
+    it.
     """
     _command(pool, f"set server {pool.proxy}/{pool.replica} health down")
     admit(pool)

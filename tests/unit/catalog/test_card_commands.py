@@ -1,7 +1,7 @@
 """Rendered services against the cards' own commands, key by key: differences are declared.
 
-docs/deviations.yaml declares differences on the card's own tag, a recipe's ``by_tag`` differences
-on another tag. Each declaration gives a reason.
+docs/deviations.yaml declares differences on the card's own tag; a recipe's ``by_tag`` declares
+differences on another tag. Each declaration gives a reason.
 """
 
 from fnmatch import fnmatchcase

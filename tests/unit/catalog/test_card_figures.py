@@ -354,7 +354,7 @@ def test_each_row_without_columns_equals_the_cells_of_a_row(row: dict[str, Any])
 
 
 @pytest.mark.parametrize("row", of("components"))
-def test_each_component_of_a_tag_equals_the_cards(row: dict[str, Any]) -> None:
+def test_each_component_of_a_tag_equals_the_component_on_the_card(row: dict[str, Any]) -> None:
     image, tag = row["components"]
     own = catalog().images[image].tags[tag]
     given = {
@@ -410,7 +410,7 @@ def test_each_row_of_advised_sampling_equals_the_models(entry: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("row", of("kv"))
-def test_layers_with_a_kv_cache_equal_the_cards(row: dict[str, Any]) -> None:
+def test_layers_with_a_kv_cache_equal_the_layers_on_the_card(row: dict[str, Any]) -> None:
     name, line = row["kv"]
     (cells,) = [cells for cells in TABLES[tuple(row["at"])]["rows"] if cells[0] == line]
     (layer,) = catalog().models[name].kv

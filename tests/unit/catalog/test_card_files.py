@@ -23,7 +23,7 @@ def _cards() -> Path:
 
 
 @pytest.mark.parametrize("name", ["figures.yaml", "tables.yaml"])
-def test_the_figures_and_tables_kept_here_equal_the_cards(name: str) -> None:
+def test_the_figures_and_tables_kept_here_equal_the_figures_on_the_cards(name: str) -> None:
     cards = fixtures(_cards())
     assert (HERE / name).read_text(encoding="utf-8") == cards[name], (
         "run: python -m tests.cards.read DIRECTORY"
@@ -36,7 +36,7 @@ def test_every_table_of_the_cards_is_compared_or_declared() -> None:
     assert sorted(given) == sorted(declared)
 
 
-def test_rows_without_columns_equal_the_cards() -> None:
+def test_rows_without_columns_equal_the_rows_on_the_cards() -> None:
     cards = texts(_cards())
     for item in compared()["squashed"]:
         card, section = item["at"]
@@ -56,7 +56,7 @@ def _one_line(text: str) -> str:
     ],
     ids=lambda item: item["recipe"],
 )
-def test_a_command_equals_the_cards_word_for_word(entry: dict[str, Any]) -> None:
+def test_a_command_equals_the_card_word_for_word(entry: dict[str, Any]) -> None:
     cards = texts(_cards())
     text = next(text for card, text in cards.items() if card in entry["source"])
     if "compose" in entry:

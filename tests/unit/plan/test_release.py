@@ -55,7 +55,7 @@ def compose(text: str) -> dict[str, Any]:
 CARD: list[str] = cases.data["CARD"]
 
 
-def test_the_command_equals_the_cards() -> None:
+def test_the_command_equals_the_command_on_the_card() -> None:
     assert compose(release().compose)["command"] == CARD
 
 

@@ -22,7 +22,7 @@ def test_no_variable_is_set_without_a_proxy() -> None:
 
 
 def test_proxy_variables_have_both_spellings() -> None:
-    """apt reads only the lower case, other programs the upper."""
+    """apt reads only the lower-case variables; other programs read the upper-case variables."""
     result = environment(_settings())
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         assert result[name] == PROXY

@@ -35,7 +35,7 @@ def test_a_pickle_is_recognized_by_its_name_and_not_fetched(path: str) -> None:
 
 
 @cases("path")
-def test_files_other_than_pickles_are_fetched(path: str) -> None:
+def test_files_other_than_pickles_have_no_finding(path: str) -> None:
     assert not is_pickle(path)
     assert pickle_symptom(_model(path), {}) is None
 
