@@ -1,8 +1,7 @@
 """Facts that preflight judges: a host as observed, and its part of the plan."""
 
-from dataclasses import dataclass
-
 from sparkwright.host.lib.gpu import Gpu
+from sparkwright.host.lib.records import dataclass
 from sparkwright.host.observe import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan

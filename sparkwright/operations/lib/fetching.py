@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyinfra.api.host import Host
@@ -11,6 +10,7 @@ from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import properties
 from sparkwright.facts.memory import MODELS_ROOT, SERVICES_ROOT, memory
 from sparkwright.host.jobs import WatchedJob, credential
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.plan.peer_keys import SERVED, THIS_PROCESS, Peer, RunKeys
 
 #: Names of a job's credentials.

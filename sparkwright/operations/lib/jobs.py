@@ -7,7 +7,6 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
-from sparkwright.checks.service.log_lines import explained
 from sparkwright.facts.answers import HostError, of_each, typed
 from sparkwright.facts.asking import ask
 from sparkwright.host import jobs as program
@@ -117,6 +116,8 @@ def prove(host: Host, request: ProofRequest, timeout: float = 180) -> None:
         HostError: requirements are not met; the text has all faults with their known remedies.
     """
     if problems := ask(host, proof, request, tuple[str, ...], timeout=timeout):
+        from sparkwright.checks.service.log_lines import explained
+
         raise HostError("; ".join(map(explained, problems)))
 
 

@@ -15,7 +15,6 @@ from functools import cache, partial
 import gevent
 from pyinfra.api.host import Host
 
-from sparkwright.checks.service.log_lines import lasting
 from sparkwright.config.templates import properties, template
 from sparkwright.engines import log_patterns
 from sparkwright.facts.answers import HostError, typed
@@ -80,6 +79,8 @@ def switch(
     Raises:
         HostError: the switch can't begin, or the connection is lost for too long.
     """
+    from sparkwright.checks.service.log_lines import lasting
+
     root = memory(host).services_root
     home = place(root)
     name = secrets.token_hex(6)
