@@ -32,7 +32,7 @@ def exposure(folder: Path, name: str, text: str) -> float:
 
 
 def faults(folder: Path, name: str, text: str) -> list[str]:
-    """Output of `systemd-analyze verify` for a unit, without programs and units of other hosts."""
+    """Faults of a unit by `systemd-analyze verify`; absent programs and units do not count."""
     message = _analyze("verify", "--man=no", "--recursive-errors=no", _written(folder, name, text))
     return [
         line

@@ -1,4 +1,4 @@
-"""Check of the private key in ``ssh_key``, by its file, before any login."""
+"""Check of the private key's file in ``ssh_key``, before any login."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -271,11 +271,11 @@ def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
             return "a flag takes no value"
         return None if value or argument.negatable else "this flag has no --no- form"
     if isinstance(value, bool):
-        return "it needs a value"
+        return "the argument needs a value"
     if isinstance(value, list):
-        return None if argument.kind == "many" else "it takes one value"
+        return None if argument.kind == "many" else "the argument takes one value"
     if isinstance(value, dict):
-        return None if argument.kind == "any" else "it takes no mapping"
+        return None if argument.kind == "any" else "the argument takes no mapping"
     if argument.kind == "any" and isinstance(value, str) and _MAPPING.match(value):
         return None if mapping(value) is not None else "it is not JSON"
     kind = _kinds().get(argument.kind)

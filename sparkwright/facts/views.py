@@ -28,7 +28,7 @@ class NvidiaDriver(View[str | None]):
 
 
 class Gpus(View[tuple[Gpu, ...]]):
-    """Every GPU, as nvidia-smi lists them: name, compute capability, driver, memory."""
+    """GPUs, as nvidia-smi lists them: name, compute capability, driver, memory."""
 
     nothing: ClassVar[tuple[Gpu, ...]] = ()
 

@@ -68,7 +68,7 @@ def problems_of(
             if written := _PATTERNS.get(item.get("ctx", {}).get("pattern", "")):
                 text, remedy = "not in the required form", written
             elif kind == "bool_type" and isinstance(value, dict | list):  # an argument's value
-                text, remedy = "too deep for a mapping", "write the value as a JSON text"
+                text, remedy = "nested too deeply for a mapping", "write the value as a JSON text"
             text = text.partition(" or instance of ")[0]
             hidden = kind == HIDDEN or "secrets" in path
             problem = text if hidden else f"{short(_without_secrets(value))}: {text}"

@@ -287,9 +287,7 @@ def service(
 
 
 def faults(home: Path, readings: tuple[Look, ...]) -> list[str]:
-    """Send test requests to a service, unless it serves requests. Returns the faults of the
-    answers.
-    """
+    """Return the faults in the answers to test requests; empty while the service is busy."""
     record, busy = current(home), bool(readings) and readings[-1][metrics.RUNNING] > 0
     if record is None or record.follower or busy:
         return []

@@ -3,8 +3,8 @@
 ``main(["--run", REQUEST])`` runs as a systemd job, which needs neither the controller nor the
 connection after its start. ``main(["--settle", REQUEST])`` runs at boot before the services
 (`sparkwright-recover.service`): after a power cut, the journal has the last step, so unit and
-`current` are made to agree on one release, and the job continues from this step. In the end either
-the new release runs, proved by real answers, or the former release.
+`current` are made to agree on one release, and the job continues from this step. In the end the
+new release runs and has given real answers, or the former release runs.
 
 The program uses the standard library only; its own modules are beside it on the host, under the
 same names.

@@ -74,8 +74,7 @@ def activated(
     answered: Callable[[ActivateAnswer], object] = unheard,
     unless: Callable[[], str | None] = lambda: None,
 ) -> Commands:
-    """Run another member of an exclusive group, proved by real answers; otherwise go back to the
-    previous member.
+    """Run another member of an exclusive group; return to the previous member if answers fail.
 
     Args:
         request: the activation; with ``dry`` the host only reports the effect.

@@ -46,7 +46,7 @@ def running(
     turn: Turn | None = None,
     ended: Ended | None = None,
 ) -> Commands:
-    """Run services as desired, proved by real answers; otherwise go back to the previous release.
+    """Run services as desired; go back to the previous release if real answers fail.
 
     All services change in one transaction on the host: differing files are written, changed
     services are stopped and started, tested with real requests and observed for a while. A service

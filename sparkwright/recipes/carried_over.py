@@ -56,7 +56,9 @@ def settled(
     if isinstance(config, dict) and config.get("method") == "dflash":
         for name in [name for name in _DFLASH if name not in kept]:
             kept[name] = _DFLASH[name]
-            remarks.note("dflash-limit", f"arguments.{name}", f"not set; here {kept[name]}")
+            remarks.note(
+                "dflash-limit", f"arguments.{name}", f"not set; sparkwright sets {kept[name]}"
+            )
     _spread(foreign, kept, options)
     if unified(GPUS[options.gpu]):
         _share(foreign, kept)

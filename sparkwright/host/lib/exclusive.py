@@ -22,7 +22,7 @@ class Group:
 
     Attributes:
         windows: begin and end in minutes of the week, which begins on Monday, and the member that
-            runs then; at other times the first member. Without a calendar there are no windows.
+            runs then; at other times the first member. A group without a calendar has no windows.
     """
 
     members: tuple[str, ...]

@@ -24,7 +24,7 @@ def _refused(**data: Any) -> str:
     return str(error.value)
 
 
-def test_the_settings_give_an_address_and_its_shown_form() -> None:
+def test_a_written_address_becomes_a_url_and_a_text_without_secrets() -> None:
     for written, shown, url in cases.data["addresses"]:
         assert _of(notify=[written]) == [(shown, url)]
 

@@ -107,7 +107,7 @@ def test_a_groups_name_is_checked_like_a_services_name() -> None:
 IDLE: dict[str, Any] = {"idle": {"after": "20m"}}
 
 
-def test_an_idle_service_has_its_own_group() -> None:
+def test_a_service_with_an_idle_limit_has_its_own_group() -> None:
     planned = plan({"a": _service(8000, None, **IDLE), "b": _service(8001, None)})
     assert planned.groups == {"idle.a": ("a", "(nobody)")}
     (first, _) = planned.services

@@ -223,7 +223,7 @@ def test_a_smaller_budget_alone_has_no_finding() -> None:
 
 @pytest.mark.parametrize("client", ["127.0.0.1:5000", "    "], ids=["port", "Unix socket"])
 @pytest.mark.parametrize("name", ["key-refused", "prompt-too-long"])
-def test_log_lines_of_our_own_tests_have_no_finding(name: str, client: str) -> None:
+def test_log_lines_of_local_requests_have_no_finding(name: str, client: str) -> None:
     line = _capture(name)[0].replace("10.0.0.3:5000", client)
     assert line != _capture(name)[0]
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []

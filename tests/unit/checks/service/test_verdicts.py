@@ -156,7 +156,7 @@ def test_the_ring_keeps_a_day_and_stays_small() -> None:
     assert verdicts.kept([*kept, Sample(0.0)]) == [Sample(0.0)]
 
 
-def test_a_finding_has_its_start_time() -> None:
+def test_a_repeated_finding_keeps_its_start_time() -> None:
     watch_finding = WatchFinding("wedge", "a", "error", "x")
     first = verdicts.carried([watch_finding], [], 100.0)
     assert first == [replace(watch_finding, since=100.0)]

@@ -104,7 +104,7 @@ def test_the_versions_with_an_unknown_argument_are_named() -> None:
 
 
 @cases("version", "name", "rules")
-def test_variables_are_judged_by_version(version: str, name: str, rules: list[str]) -> None:
+def test_variable_findings_depend_on_the_version(version: str, name: str, rules: list[str]) -> None:
     assert [item.id for item in judged(version, {}, {name: "1"})] == rules
 
 

@@ -108,7 +108,7 @@ def test_only_a_complete_answer_is_a_document(site: Path, model: Model) -> None:
     assert "refused with HTTP 400" in done.stderr
 
 
-def test_one_message_names_a_missing_network_and_ssh(tmp_path: Path) -> None:
+def test_one_message_has_the_errors_of_the_connection_and_of_ssh(tmp_path: Path) -> None:
     site = written(tmp_path / "site", 9)  # nothing listens at "discard"
     with_ssh(site, "#!/bin/sh\necho 'box: Permission denied (publickey).' >&2\nexit 255\n")
     done = chat(site, "--prompt", "x")
