@@ -1,7 +1,8 @@
-"""Plain Python that decides each host's desired state.
+"""Deployment of model services on hosts with pyinfra.
 
-Nothing in this package imports pyinfra or touches a provisioned host: it turns catalog, settings
-and the results of a probe into a plan, rendered files, findings and a report.
+Only ``facts``, ``operations`` and ``run`` import pyinfra, and ``host`` runs on the hosts. The other
+packages turn catalog, settings and the results of a probe into a plan, rendered files, findings and
+a report.
 """
 
 __version__ = "0.2.0"

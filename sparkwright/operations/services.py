@@ -48,9 +48,9 @@ def running(
 ) -> Commands:
     """Run services as desired; go back to the previous release if real answers fail.
 
-    All services change in one transaction on the host: differing files are written, changed
-    services are stopped and started, tested with real requests and observed for a while. A service
-    that fails goes back to its last good release by itself.
+    The host changes all services in one transaction: it writes differing files, stops and starts
+    changed services, tests them with real requests and observes them for a while. A service that
+    fails goes back to its last good release by itself.
 
     Args:
         services: all services of the host (``host_run.services``).

@@ -16,7 +16,7 @@ from sparkwright.text.sizes import GIB
 OVERHEAD_GIB = 1.0
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 _STEP = 1024
-#: Tokens of a step by default, and the unit of cells.
+#: Default of ``ubatch_size``, and the multiple to which a cache's cells are rounded up.
 _BATCH, _PAD = 512, 256
 #: Tokens below which ``--fit`` makes no context shorter (``--fit-ctx``).
 _FIT = 4096

@@ -80,7 +80,7 @@ def member(group: Group, active: Active | None) -> str:
     return active.service if active and active.service in group.members else group.members[0]
 
 
-#: File beside a service's releases, while the service sleeps.
+#: File that marks a sleeping service, beside the service's releases.
 ASLEEP = "asleep"
 
 

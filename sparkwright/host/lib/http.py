@@ -211,10 +211,12 @@ class ErrorAnswer(Exception):
 
 
 def _only(pem: str) -> ssl.SSLContext:
-    """Trust only the first certificate of a file while it is valid; the server may have any name.
+    """Return a TLS context that trusts only the first certificate of a PEM text, under any name.
+
+    The certificate must still be valid.
 
     Raises:
-        OSError: the file holds no certificate.
+        OSError: the text holds no certificate.
     """
     import ssl  # ssl takes 8 ms to import: only for https clients
 

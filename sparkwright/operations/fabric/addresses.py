@@ -89,7 +89,7 @@ def proved(pings: Sequence[Ping]) -> Commands:
 
 @operation()
 def kept(pings: Sequence[Ping]) -> Commands:
-    """Keep the change, once all hosts have proved their change: a failed host no longer answers.
+    """Keep the change if all peers still answer: a host whose proof failed no longer answers.
 
     Args:
         pings: addresses that must still answer.

@@ -84,7 +84,7 @@ def client(code: str, *arguments: str, path: str = "", timeout: float = 60) -> t
         "import sys\n"
         f"sys.path[:0] = [{str(ROOT)!r}, *filter(None, [{path!r}])]\n{code}\n"
         # getrusage would include the memory of this process at the fork.
-        "status = dict(one.split(':', 1) for one in open('/proc/self/status'))\n"
+        "status = dict(line.split(':', 1) for line in open('/proc/self/status'))\n"
         "print(int(status['VmHWM'].split()[0]))\n"
     )
     done = subprocess.run(

@@ -43,7 +43,7 @@ def test_the_minimal_example_has_only_required_keys() -> None:
 
 
 @pytest.mark.parametrize("key", [k for k in example("minimal") if k not in ("kind", "name")])
-def test_the_minimal_example_is_refused_without_any_of_its_keys(key: str) -> None:
+def test_the_minimal_example_is_refused_if_a_key_is_missing(key: str) -> None:
     data = example("minimal")
     del data[key]
     with pytest.raises(ValueError, match=key):

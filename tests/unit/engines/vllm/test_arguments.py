@@ -104,7 +104,9 @@ def test_the_versions_with_an_unknown_argument_are_named() -> None:
 
 
 @cases("version", "name", "rules")
-def test_variable_findings_depend_on_the_version(version: str, name: str, rules: list[str]) -> None:
+def test_findings_about_environment_variables_depend_on_the_version(
+    version: str, name: str, rules: list[str]
+) -> None:
     assert [item.id for item in judged(version, {}, {name: "1"})] == rules
 
 
@@ -240,7 +242,7 @@ def test_without_a_version_only_variables_are_judged() -> None:
 
 
 @pytest.mark.parametrize("program", ENGINES)
-def test_every_argument_is_listed_for_imported_recipes(program: str) -> None:
+def test_every_argument_is_allowed_or_refused_in_imported_recipes(program: str) -> None:
     """A new table brings new arguments: each is listed, or left out with a reason."""
     own, tables = engine(program).allowlist, engine(program).parser.tables
     names = {name for version in tables.versions() for name in tables.table(version).arguments}

@@ -114,7 +114,7 @@ def test_bench_measures_stores_compares_and_reports_figures_out_of_range(
     assert "FOLDER/config.json" in kept.generator.command
 
 
-def test_a_sleeping_service_is_skipped_and_refused_by_name(
+def test_bench_skips_a_sleeping_service_and_refuses_a_named_sleeping_service(
     bench: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(FACTS.sleeping, "qwen36", "coder")

@@ -280,7 +280,7 @@ def test_an_opt_in_feature_that_a_variant_turns_on_is_imported_and_passes_check(
 
 SHAPES: dict[str, dict[str, Any]] = cases.data["shapes"]
 READ = [name for name, shape in SHAPES.items() if "becomes" in shape]
-#: A program that appends its name, its folder, its input and its arguments to the file RECORD.
+#: A program that appends its name, folder, input and arguments to the file that RECORD names.
 RECORDER = """#!/usr/bin/python3
 import json, os, sys
 stdin = os.path.basename(os.readlink("/proc/self/fd/0"))
