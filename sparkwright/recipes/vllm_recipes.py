@@ -108,9 +108,7 @@ def _refuse_other_hardware(variant: dict[str, Any], box: str, key: str) -> None:
     brand = str(mapping(variant, "precision_hardware").get("brand") or "NVIDIA")
     if brand.lower() != "nvidia":
         raise Unfit(
-            f"{key}.precision_hardware",
-            f"for {line(brand)}",
-            "sparkwright serves only on NVIDIA's GPUs",
+            f"{key}.precision_hardware", f"for {line(brand)}", "sparkwright needs NVIDIA's GPUs"
         )
 
 

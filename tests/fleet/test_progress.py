@@ -9,7 +9,7 @@ from tests.fleet.bad_tags import NEW
 from tests.fleet.downloads import HOST
 from tests.fleet.site import Site, bare, inside
 
-_SLOW = ("--data", "download_limit_mb=2")
+_SLOW = ("--data", "download_limit_mb=4")
 
 
 def _on_a_terminal(site: Site, *arguments: str) -> str:
