@@ -26,7 +26,7 @@ _ANSWER = dict[str, JobStatus]
 _LABEL = "sparkwright-jobs"
 #: systemd's lines about the start and end of every unit.
 _SYSTEMD = re.compile(
-    r"(\S+\.service: )?(Start(ed|ing)|Stopp(ed|ing)|Main process|Failed with|Consumed)\b"
+    r"(\S+\.service: )?(Started|Starting|Stopped|Stopping|Main process|Failed with|Consumed)\b"
 )
 
 
