@@ -296,17 +296,19 @@ def test_health_sends_no_request_to_a_sleeping_engine(monkeypatch: pytest.Monkey
     assert (service.well, service.observed) == (False, "sleeps")
 
 
-def test_health_marks_the_start_of_serving(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_each_check_marks_a_well_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The unit's stop reads the mark, since a start that served has good caches."""
     config = HealthService("a", "/no.sock", "none", "m", 1.0, health=str(tmp_path / "a.sock"))
     service = health.Service(config, 30.0, {})
-    states = iter((False, True))
+    states = iter((False, True, True))
     monkeypatch.setattr(service, "look", lambda: setattr(service, "well", next(states)))
-    marks = []
-    monkeypatch.setattr("time.sleep", lambda _: marks.append((tmp_path / "a.well").exists()))
+    made, mark, old = [], tmp_path / "a.well", tmp_path / "old"
+    monkeypatch.setattr(
+        "time.sleep", lambda _: made.append(mark.exists() and bool(mark.rename(old)))
+    )
     with suppress(StopIteration):
         service.watch()
-    assert marks == [False, True]
+    assert made == [False, True, True]
 
 
 def test_only_the_running_service_of_a_group_must_answer(host: Host) -> None:

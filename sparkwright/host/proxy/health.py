@@ -52,11 +52,12 @@ class Service:
         while True:
             began = time.monotonic()
             self.look()
+            if self.well:
+                # Each time: a quick engine may end and start again between two checks.
+                Path(self.config.health).with_suffix(MARK).touch()
             if reported != self.well:
                 reported = self.well
                 state = "well" if self.well else "NOT well"
-                if self.well:
-                    Path(self.config.health).with_suffix(MARK).touch()
                 print(f"{self.config.name}: {state}: {self.observed}", flush=True)
             pause = _LOOK if self.well or self.observed in _LASTING else _LOOK_AGAIN
             time.sleep(max(0.1, pause - (time.monotonic() - began)))

@@ -12,7 +12,7 @@ RUNTIME = "/run/sparkwright-gateway"
 ADMIN, MASTER = f"{RUNTIME}/admin.sock", f"{RUNTIME}/master.sock"
 #: Directory of the sockets that report services' health.
 HEALTH = "/run/sparkwright-health"
-#: Suffix of a file beside a health socket, touched when the service begins to serve.
+#: Suffix of a file beside a health socket, touched at each check of a service that is well.
 MARK = ".well"
 #: The only server behind a host's own proxy.
 SELF = "self"
