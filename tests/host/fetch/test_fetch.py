@@ -130,7 +130,7 @@ def test_a_fetch_waits_for_a_slow_chunk(fetch: Fetch) -> None:
     chunks.
     """
     fetch.hub.rate = 100_000
-    output = fetch.complete(downloader="hf_transfer", chunk_size=256 << 10, stall=2)
+    output = fetch.complete(downloader="hf_transfer", chunk_size=512 << 10, stall=4)
     assert "hf_transfer ended" not in output
 
 
