@@ -431,11 +431,15 @@ class Switch:
             problems += _bad(switch, answer)
         return problems
 
+    def _output(self, switch: ServiceSwitch) -> list[str]:
+        """Return the last lines that a service has printed since its start."""
+        return journal.last(switch.service.unit, _LINES, since=f"@{int(self._started)}")
+
     def _lasting(self, switch: ServiceSwitch) -> str:
         """Return why the service ended since its start, if no restart fixes the cause; empty
         otherwise.
         """
-        lines = journal.last(switch.service.unit, _LINES, since=f"@{int(self._started)}")
+        lines = self._output(switch)
         for pattern, cause in self._request.lasting.items():
             if any(re.search(pattern, line) for line in lines):
                 return f"; a restart does not fix it: {cause}"
@@ -447,7 +451,7 @@ class Switch:
         """
         for switch in self._waking:
             if _container(switch) != before[switch.name]:
-                lines = journal.last(switch.service.unit, _LINES, since=f"@{int(self._started)}")
+                lines = self._output(switch)
                 died = f"{switch.name}: the service died within {self._soak_seconds:.0f} s of use"
                 cause = journal.cause(lines)
                 return [f"{died}: {cause}" if cause else died, *_of_journal(lines[-6:])]

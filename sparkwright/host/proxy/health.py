@@ -26,7 +26,7 @@ _IDLE = 30.0
 #: Seconds between two checks, and before an unreachable service is checked again.
 _LOOK, _LOOK_AGAIN = 2.0, 0.5
 #: Lasting states, with rarer checks: a sleeping engine logs every check.
-_LASTING = ("sleeps", "in maintenance")
+_SLEEPS, _MAINTENANCE = "sleeps", "in maintenance"
 _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
 #: Number of successive answers that may be late.
 _LATE = 3
@@ -59,18 +59,18 @@ class Service:
                 reported = self.well
                 state = "well" if self.well else "NOT well"
                 print(f"{self.config.name}: {state}: {self.observed}", flush=True)
-            pause = _LOOK if self.well or self.observed in _LASTING else _LOOK_AGAIN
+            pause = _LOOK if self.well or self.observed in (_SLEEPS, _MAINTENANCE) else _LOOK_AGAIN
             time.sleep(max(0.1, pause - (time.monotonic() - began)))
 
     def look(self) -> None:
         """Check the service once."""
         if homes.maintenance():
             # The host stays in maintenance after a boot, which clears HAProxy's own state.
-            self._away("in maintenance")
+            self._away(_MAINTENANCE)
             return
         engine = Server(self.config.address, self.config.port)
         if self.config.sleeps and sleeps(engine, self.config.sleeps):
-            self._away("sleeps")  # a sleeping engine has no weights to answer with
+            self._away(_SLEEPS)  # a sleeping engine has no weights to answer with
             return
         try:
             progress = self._count()

@@ -79,6 +79,7 @@ def switch(
     Raises:
         HostError: the switch can't begin, or the connection is lost for too long.
     """
+    # A run without a switch does not load the patterns of logs: 7 ms.
     from sparkwright.checks.service.log_lines import lasting
 
     root = memory(host).services_root
