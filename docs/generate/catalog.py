@@ -10,7 +10,7 @@ from sparkwright.catalog.gpus import FAMILIES, architectures, family, spark_only
 from sparkwright.catalog.reader import KINDS, documented
 
 _INTRODUCTION = """\
-sparkwright serves the catalog's recipes without files of yours: the cards' recipes,
+sparkwright serves the catalog's recipes without further files: the cards' recipes,
 recipes for several Sparks, and other publishers' recipes for newer models.
 Only DGX Sparks run AEON's arm64 images; RTX 50 boxes, H100 and H200 run stock vLLM with vLLM's own
 recipes.
@@ -32,7 +32,7 @@ Facts and figures come from the publishers' cards of the given day. Pages, messa
 the catalog cite cards by these names, with the section. If two cards contradict each other for one
 tag, the newer dated statement holds, and a comment in the catalog's file cites both. "vLLM as
 observed" means input and output of real vLLM servers. "sparkwright" marks this project's own
-values, "sparkwright, after …" its summary of others' observations."""
+values, and "sparkwright, after …" its summary of others' observations."""
 
 _RECIPES = """\
 Speeds are tokens a second of a single stream for code, with the range over all prompts in
@@ -41,12 +41,12 @@ hardware with sparkwright yet**, unless its row names the run."""
 
 _ALIASES = """\
 An alias is another name of the same model with its own sampling. `sparkwright catalog show
-RECIPE` prints its temperature, top P, top K, presence penalty, thinking, and source;
-`sparkwright endpoints` writes the alias into clients' configuration. An alias's `thinking` is
-`enable_thinking` of a request."""
+RECIPE` prints each alias's temperature, top P, top K, presence penalty, thinking, and source;
+`sparkwright endpoints` writes the alias into clients' configuration. An alias's `thinking` sets
+`enable_thinking` in a request."""
 
 _YAML = """\
-Each YAML file is an entry. `kind` is its type, and other entries refer to its `name`; the
+Each YAML file is an entry. `kind` is the entry's type, and other entries refer to its `name`; the
 file's name and folder are free. A new image tag, model or recipe needs no code. A site's own
 `catalog/` needs no setting; `catalog_directories` names other directories:
 
@@ -54,7 +54,7 @@ file's name and folder are free. A new image tag, model or recipe needs no code.
     catalog_directories = ["my-catalog"]
 
 Later directories override the shipped catalog by kind and name. With `extends: true` an entry
-changes only its own keys: mappings are merged key by key, other values are replaced.
+changes only its own keys: mappings are merged key by key; other values are replaced.
 `extends: NAME` makes a new entry from another entry and these changes.
 
     # my-catalog/fewer-sequences.yaml
@@ -71,8 +71,8 @@ files:
     sparkwright check --recipe my-recipe
 
 The first line of the file names a JSON Schema, so editors complete keys and underline
-mistakes. Errors name file and key of unknown keys, missing keys and references to missing entries.
-In your own catalog `source`, `system` and `date` are optional.
+mistakes. Errors name the file and key of unknown keys, missing keys and references to missing
+entries. In your own catalog `source`, `system` and `date` are optional.
 [minimal.yaml](examples/minimal.yaml) has the required keys of a recipe;
 [complete.yaml](examples/complete.yaml) has every key.
 
@@ -101,7 +101,7 @@ def machines(recipe: Recipe, catalog: Catalog) -> str:
     families = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
     images = architectures(recipe, catalog)
     if any(FAMILIES[cap].architecture not in images for cap in recipe.needs.compute_caps):
-        return f"{families}, by its card; its image is only for {', '.join(images)}"
+        return f"{families}, by the card; the image is only for {', '.join(images)}"
     return f"{families} only" if spark_only(recipe, catalog) else families
 
 

@@ -35,13 +35,13 @@ inventory, `group_data/`, a catalog or a lock; `--limit` or `--service` that mat
 known mistake in the plan (`check`, `plan` and `deploy`). `lock`, `render`, `bundle`, `endpoints`
 and `monitoring` do not check the plan.
 
-A deploy ends with 0 when every host is as planned, with 1 when a host was refused, failed or
+A deploy ends with 0 when every host is as planned, and with 1 when a host was refused, failed or
 rolled back. pyinfra also ends with 0 if you answer its question with anything but Enter.
 
 ## Options of many commands
 
 Every command takes `--json`. Commands with `[NAME]` take `--data` and `--limit`; commands for
-services also take `--service`. A command's line names its other options.
+services also take `--service`. A command's usage line names its other options.
 
 """
 
@@ -49,7 +49,7 @@ _CONNECTION = """\
 ### Connection
 
 Commands with `[CONNECTION]` connect to hosts and take pyinfra's options for connection and sudo.
-`--verbose` and `--quiet` are sparkwright's. sparkwright refuses `--ssh-password` and
+`--verbose` and `--quiet` are sparkwright's own options. sparkwright refuses `--ssh-password` and
 `--ssh-key-password`, since every user of this machine can read a command line."""
 
 _OF_THE_CONNECTION = {tuple(names) for names, _, _ in OPTIONS}

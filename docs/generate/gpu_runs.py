@@ -78,7 +78,7 @@ def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     yield "killed", text
     for step, fault in _FAULTS.items():
         run = runs[step]
-        row = f"{fault}: service answers after {run['seconds to health']} s; `doctor`"
+        row = f"{fault}: the service answers after {run['seconds to health']} s; `doctor`"
         yield step, f"{row} {run['doctor']['code']}{_deployed(run)}"
     yield "naps", _naps(runs["naps"])
     bench = runs["bench"]
@@ -132,7 +132,7 @@ def _releases(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     same = runs["reload"]["before"] == runs["reload"]["after"]
     yield (
         "reload",
-        f"container {'keeps' if same else 'loses'} its GPU when systemd reloads its units",
+        f"the container {'keeps' if same else 'loses'} the GPU when systemd reloads units",
     )
     for step, release in _BAD_RELEASES.items():
         run = runs[step]["run"]

@@ -15,12 +15,12 @@ from sparkwright.catalog.reader import describe
 _INTRODUCTION = """\
 Every command with output takes `--json`. The command then prints only one document on standard
 output. Messages go to standard error, and the exit code is the same as without `--json`.
-A key keeps its name and meaning. Later versions may add keys, so ignore unknown keys. Times
+A JSON key keeps its name and meaning. Later versions may add keys, so ignore unknown keys. Times
 without a unit in their name are seconds; times of a host are seconds since the epoch by the host's
 own clock. Text from hosts is escaped, so that it can't control a terminal.
 
-`{pyinfra}` run pyinfra, and print pyinfra's own document: `plan`, and `results` if
-operations ran.
+These commands run pyinfra, and print pyinfra's own document (`plan`, and `results` if operations
+ran): `{pyinfra}`.
 
 [json.schema.json](json.schema.json) has the JSON Schema of each document, with the meaning of
 every key: the document of `sparkwright status` is `#/properties/status`, and the types of this

@@ -19,7 +19,7 @@ DOCUMENT = list[str]
 @options.option("monitoring --node-port")
 @options.json_option
 def command(hosts: selection.Selection, output: Path, node_port: int, as_json: bool) -> None:
-    """Write the fleet's configuration of Prometheus and Grafana. No host is contacted.
+    """Write the fleet's configuration for Prometheus and Grafana. No host is contacted.
 
     The output has targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to
     import, and prometheus.yml. Metrics of GPU and drift come from the watch: start node_exporter
