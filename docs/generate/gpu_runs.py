@@ -157,7 +157,7 @@ def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[
     text = (
         f"a model over two hosts by NCCL: deployed in "
         f"{ranks['deploy']['seconds']} s; {rates}; the model answers {ranks['follower'][health]} s "
-        f"after the follower's death (without its caches), {ranks['head'][health]} s after the "
+        f"after the follower's death (without its caches), and {ranks['head'][health]} s after the "
         "head's death"
     )
     yield "ranks", text

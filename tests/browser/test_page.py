@@ -66,7 +66,7 @@ def test_remedies_speeds_and_memory_are_visible_and_a_print_has_every_section(
         shown = tab.wait("document.getElementById('history') && document.body.innerText")
         order = ("Look: run nvidia-smi", "unified", "63.1 tokens/s", "Speed in detail")
         assert [shown.index(text) for text in order] == sorted(map(shown.index, order))
-        assert shown.count("held below its clock") == 1
+        assert shown.count("the GPU clock is low") == 1
         assert "The newest result of each service" not in shown
         tab.call("Emulation.setEmulatedMedia", media="print")
         assert "The newest result of each service" in tab.value("document.body.innerText")

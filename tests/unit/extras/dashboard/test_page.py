@@ -112,7 +112,7 @@ def test_every_section_shows_its_data() -> None:
         "3 hosts, 3 services", "NVIDIA GeForce RTX 5090", "580.142", "10.213.77.11:8000",
         "sha256-9edc67e56dd1", "z-lab/Qwen3.6-35B-A3B-DFlash@7c1458e4a6a6",
         "qwen36 KV cache and engine", "FAIL", "5/6 in 5.1 s", "84 of 85 in range",
-        "37 of 85 worse", "the GPU is held below its clock", "me@laptop",
+        "37 of 85 worse", "the GPU clock is low", "me@laptop",
         "sparkwright bench spark-2 --service qwen36", "went back", "0aa1c5ffab17",
     ):  # fmt: skip
         assert name in seen
