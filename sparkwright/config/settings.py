@@ -151,8 +151,8 @@ class ServiceSettings(_Settings):
         recipe: a recipe's name in the catalog. Set either ``recipe`` or ``model``.
         model: a Hugging Face repository, ``organisation/name``, served by the catalog's best
             recipe, or by a recipe from its files (docs/own-models.md). ``organisation/name:Q4_K_M``
-            or ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest that
-            fits the GPU.
+            or ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest file
+            that fits the GPU.
         revision: branch, tag or commit of ``model``; default: its main branch.
         engine: engine for ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Default: llama.cpp for
             GGUF files, otherwise vLLM.
