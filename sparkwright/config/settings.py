@@ -151,8 +151,8 @@ class ServiceSettings(_Settings):
         recipe: a recipe's name in the catalog. Set either ``recipe`` or ``model``.
         model: a Hugging Face repository, ``organisation/name``, served by the catalog's best
             recipe, or by a recipe from its files (docs/own-models.md). ``organisation/name:Q4_K_M``
-            or ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest that
-            fits the GPU.
+            or ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest file
+            that fits the GPU.
         revision: branch, tag or commit of ``model``; default: its main branch.
         engine: engine for ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Default: llama.cpp for
             GGUF files, otherwise vLLM.
@@ -189,14 +189,14 @@ class ServiceSettings(_Settings):
             Default: yes, except with ``strict``.
         exceptions: exceptions to the container's restrictions, with reasons, besides the recipe's.
         silenced: rule -> reason for ignoring it; every run repeats the reason.
-        exclusive: name of a group. Only one of its services runs: the first in the file, until you
-            activate another service (docs/services.md).
+        exclusive: name of a group. Only one service of the group runs: the first in the file, until
+            you activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
             its group runs. This setting needs ``exclusive`` and ``proxy``.
         idle: idle time after which the service stops until the next request (docs/services.md).
             This setting needs ``proxy``, and in an exclusive group ``activate``.
-        adapters: LoRA adapters of the body, each served as a model; they override the recipe's by
-            name.
+        adapters: LoRA adapters of the recipe's model, each served as a model; they override the
+            recipe's adapters by name.
         kv_offload: space outside GPU memory for the KV cache of earlier conversations; replaces the
             recipe's; None removes it.
     """
@@ -291,7 +291,7 @@ class AddressSettings(_Settings):
     Attributes:
         port: TCP port that clients use.
         bind: address to listen on; ``*`` is every IPv4 address.
-        open_webui: Open WebUI as a page of these models (docs/proxy.md).
+        open_webui: Open WebUI as a web page for these models (docs/proxy.md).
     """
 
     port: values.Port = 8080
@@ -432,22 +432,22 @@ class HostSettings(_Settings):
             file, like hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
             your own certificate and key. None: http.
-        keys: API keys by client name, besides the fleet's own. Proxies log the name; each key can
-            be rotated and revoked (docs/proxy.md).
+        keys: API keys by client name, besides the fleet's own key. Proxies log the name; each key
+            can be rotated and revoked (docs/proxy.md).
         sidecars: name of another program on the host -> GiB of memory to reserve for it.
         bootstrap: steps that prepare a bare host; default: none (docs/install.md).
         bootstrap_sources: step -> source of its packages.
         bootstrap_reboot: whether to reboot a host whose new driver needs it, and wait; for the
             command line.
         fabric_addresses: static addresses of ConnectX-7 ports, which only ``sparkwright
-            fabric addresses`` writes (docs/clusters.md). Set it in group_data/all.py.
+            fabric addresses`` writes (docs/clusters.md). Set this key in group_data/all.py.
         catalog_directories: your catalogs, read after the shipped catalog.
         registries: name -> git repository (``https://…`` or a path of the controller) of recipes
             for ``sparkwright import @NAME``. The lock pins each registry to a commit. Hosts serve
             only imported content; a service that names a model also uses arguments of vLLM's own
             recipes (docs/own-models.md).
-        inventory: the site's inventory, if inventory/ has several, and command line and
-            SPARKWRIGHT_INVENTORY name none; read from group_data/all.py.
+        inventory: the site's inventory, if inventory/ has several files, and command line and
+            SPARKWRIGHT_INVENTORY name no file; read from group_data/all.py.
         lock_file: the lock of ``sparkwright lock``. If you name a file, it must exist.
         notify: addresses of ``sparkwright notify``: ``ntfy:TOPIC`` or ``ntfy:https://HOST/TOPIC``,
             ``mailto:NAME@DOMAIN?smtp=HOST:PORT``, ``webhook:https://HOST/PATH``
