@@ -72,7 +72,7 @@ def test_ranks_of_different_releases_are_refused(changes: dict[str, Any]) -> Non
         {"spark-1": fleets.data(), "spark-2": fleets.data(**_changed(**changes))}
     )
     (release,) = unlike_releases(hosts)
-    assert "spark-2 would run another release than spark-1" in str(UserError([release]))
+    assert "spark-2 would run a different release than spark-1" in str(UserError([release]))
 
 
 def test_a_recipe_of_ranks_is_checked_with_a_host_for_each_rank(tmp_path: Path) -> None:

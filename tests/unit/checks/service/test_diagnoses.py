@@ -261,7 +261,7 @@ def test_the_cause_of_a_collapse_depends_on_the_tag() -> None:
     looks = [look(NOW - 5), look(drafted=303_000.0)]
     new = diagnose("spark-1", spark(service=service(metrics=looks)))
     old = diagnose("spark-1", spark(service=service(metrics=looks), planned={"corrupts": True}))
-    assert "does not fit body" in new[0].reason
+    assert "does not fit the body" in new[0].reason
     assert "corrupted the drafter's KV cache" in old[0].reason
 
 
@@ -333,7 +333,7 @@ def test_arguments_are_read_from_every_form_of_command() -> None:
 @pytest.mark.parametrize(
     ("lines", "last", "reason"),
     [
-        ([XID, NO_MEMORY, "nvme0: I/O error"], NO_MEMORY, "the driver was refused memory"),
+        ([XID, NO_MEMORY, "nvme0: I/O error"], NO_MEMORY, "the driver could not allocate memory"),
         (["nvme0: I/O error", XID], XID, "the driver had reported a fault"),
         (["CPU3: Package temperature above threshold"], "CPU3: Pack", "the host lost power"),
     ],

@@ -100,7 +100,7 @@ def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any
 
 def test_the_versions_with_an_unknown_argument_are_named() -> None:
     (result,) = judged("0.24.0", {"device_memory_utilization": 0.5})
-    assert result.reason == "vLLM 0.32.0, 0.33.0 has the argument, 0.24.0 does not"
+    assert result.reason == "vLLM 0.32.0, 0.33.0 has the argument, but 0.24.0 does not"
 
 
 @cases("version", "name", "rules")

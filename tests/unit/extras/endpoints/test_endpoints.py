@@ -80,7 +80,7 @@ def test_agents_get_services_that_call_tools(form: str) -> None:
     endpoints, notes = usable(form, (mute, *lab()))
     assert mute not in endpoints
     assert "spark-1.mute calls no tools, and is left out" in notes
-    with pytest.raises(UserError, match="this client can use no service"):
+    with pytest.raises(UserError, match="this client can't use any service"):
         usable(form, (mute,))
 
 
