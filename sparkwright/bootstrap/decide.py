@@ -119,7 +119,7 @@ class Judged:
         elif step := self._installing("driver"):
             would = (*step.would, "reboot, if requested (--reboot)")
             apart = (
-                f"the driver stays ({', '.join(step.packages)}): the host has no GPU without it. "
+                f"the driver stays ({', '.join(step.packages)}): the host's GPU needs it. "
                 "sudo apt purge removes the driver"
             )
             undo = replace(step.undo, packages=(), files={}, apart=apart)

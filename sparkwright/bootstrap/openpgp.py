@@ -111,7 +111,7 @@ def fingerprints(packets: bytes) -> list[str]:
             subkeys[-1] |= body[:2] == b"\x04\x18" and bytes.fromhex(keys[-1])[-8:] in body
     gpg = shutil.which("gpg")
     if not (keys and all(subkeys)) or (gpg and not _lists(gpg, packets, keys, len(subkeys))):
-        raise ValueError("it has no key, or a subkey of another key, or gpg reads other keys in it")
+        raise ValueError("it has no key, or a subkey of another key, or gpg finds other keys in it")
     return keys
 
 

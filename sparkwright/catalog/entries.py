@@ -338,7 +338,7 @@ class ContentCheck(data.Data):
         listed = (self.file, self.key, self.contains)
         ways = [self.absent, self.present, None if None in listed else listed]
         if sum(way is not None for way in ways) != 1 or (None in listed and any(listed)):
-            raise ValueError("set absent, or present, or file with key and contains")
+            raise ValueError("set 'absent', 'present', or 'file' with 'key' and 'contains'")
         return self
 
 

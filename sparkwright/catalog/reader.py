@@ -33,10 +33,10 @@ KINDS: dict[str, type[BaseModel]] = {
 #: Meanings of keys that several types share, for docstrings that lack them.
 COMMON = {
     "kind": "type of the file's entry",
-    "name": "its name in other entries, settings and commands",
+    "name": "name of the entry in other entries, settings and commands",
     "title": "description in one line",
-    "source": "its source: a card and its section, or your own measurement",
-    "date": "the day of the source: of two conflicting sources, the newer counts",
+    "source": "source of the entry: a card with the section, or your own measurement",
+    "date": "day of the source: the newer of two conflicting sources counts",
     "why": "the reason",
 }
 _WORDS = {

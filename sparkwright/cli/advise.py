@@ -14,8 +14,8 @@ from sparkwright.config import places, templates
 from sparkwright.engines import ENGINES, engine
 
 _UNITS = {
-    "decode": "tokens/s of one stream", "tpot": "ms a token of one stream",
-    "aggregate": "tokens/s together", "aggregate_peak": "tokens/s together at the peak",
+    "decode": "tokens/s of one stream", "tpot": "ms per token of one stream",
+    "aggregate": "tokens/s in total", "aggregate_peak": "tokens/s in total at the peak",
 }  # fmt: skip
 
 

@@ -136,7 +136,7 @@ def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) ->
     elif dry:
         echo(f"{host}: would stop {was} and start {service}")
     else:
-        echo(f"{host}: {service} runs, {was} sleeps; down for {answer.down_seconds:.1f} s")
+        echo(f"{host}: {service} runs, and {was} sleeps; down for {answer.down_seconds:.1f} s")
 
 
 @click.command("maintenance")

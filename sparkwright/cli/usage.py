@@ -45,7 +45,7 @@ def command(hosts: Hosts, key: str | None, model: str | None, since: str, as_jso
     planned = load(hosts).or_raise()
     named = [host for host, each in planned.items() if each.plan.settings.address]
     if not named:
-        problem = "no host has an address for all models, which counts requests"
+        problem = "no host has an address for all models: only this address counts requests"
         raise refusal(str(hosts), problem, "set address for a host (docs/proxy.md)")
     question = questions.answered(
         report, lambda _: report.UsageRequest(USAGE, since), tuple[report.UsageRow, ...]

@@ -106,7 +106,7 @@ def _compiled(text: str, path: Path) -> tuple[ast.Module, CodeType]:
         for node in ast.walk(tree):
             if len(getattr(node, "generators", ())) > _CLAUSES:
                 raise Unusable(
-                    "a comprehension has too many for clauses", "write it as nested loops"
+                    "a comprehension has too many 'for' clauses", "write it as nested loops"
                 )
         return tree, compile(tree, str(path), "exec", dont_inherit=True)
     except SyntaxError as error:

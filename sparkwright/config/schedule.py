@@ -72,7 +72,7 @@ def calendar(text: str) -> Calendar:
 
 def _minute(time: str) -> int:
     if not _TIME.fullmatch(time):
-        raise ValueError(f"{time!r} is not a time: 00:00 to 24:00")
+        raise ValueError(f"{time!r} is not a time: write 00:00 to 24:00")
     hours, _, minutes = time.partition(":")
     return int(hours) * 60 + int(minutes)
 
@@ -82,7 +82,7 @@ def _days(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         first, to, last = part.partition("..")
         if first not in DAYS or (to and last not in DAYS):
-            raise ValueError(f"{part[:20]!r} is not a day: {', '.join(DAYS)}, or Mon..Fri")
+            raise ValueError(f"{part[:20]!r} is not a day: write {', '.join(DAYS)}, or Mon..Fri")
         begin, end = DAYS.index(first), DAYS.index(last or first)
         result |= {(begin + day) % 7 for day in range((end - begin) % 7 + 1)}
     return tuple(sorted(result))

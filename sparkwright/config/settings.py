@@ -559,5 +559,5 @@ class HostSettings(_Settings):
     def _registries_have_no_path(cls, mirrors: dict[str, str]) -> dict[str, str]:
         for name, address in mirrors.items():
             if "://" not in name and urlsplit(address).path.strip("/"):
-                raise ValueError(f"the mirror of {name} is http(s)://host:port, without a path")
+                raise ValueError(f"the mirror of {name} must be http(s)://host:port without a path")
         return mirrors

@@ -20,7 +20,7 @@ def read(path: Path, largest: int = LARGEST) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        problem = f"not UTF-8: the byte 0x{data[error.start]:02x} begins no character"
+        problem = f"not UTF-8: the byte 0x{data[error.start]:02x} can't begin a character"
         raise Unusable(problem, "save the file in UTF-8", line) from None
 
 

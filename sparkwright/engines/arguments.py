@@ -277,7 +277,7 @@ def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
     if isinstance(value, dict):
         return None if argument.kind == "any" else "the argument takes no mapping"
     if argument.kind == "any" and isinstance(value, str) and _MAPPING.match(value):
-        return None if mapping(value) is not None else "it is not JSON"
+        return None if mapping(value) is not None else "the value is not JSON"
     kind = _kinds().get(argument.kind)
     if kind is None or re.fullmatch(kind["pattern"], str(value).strip(), re.ASCII):
         return None

@@ -40,4 +40,4 @@ def outcome(first: int | None, second: int | None) -> str:
     """Describe the outcome of the second start."""
     if first is None or second is None:
         return "the service was started again, but the engine does not report its KV cache's blocks"
-    return f"the KV cache has {second} blocks; after the compiling start it had {first}"
+    return f"the KV cache has {second} blocks; after the start that compiled, it had {first}"

@@ -135,6 +135,6 @@ def _share(foreign: Foreign, kept: dict[str, Any]) -> None:
     share = kept[name] if isinstance(kept.get(name), int | float) else None
     if share is None or share > MOST_ON_GB10:
         kept[name] = MOST_ON_GB10 if share else _SHARE
-        before = f"{share:g}" if share else f"not set, so that {title} takes {usual:g}"
+        before = f"{share:g}" if share else f"not set, so {title} uses {usual:g}"
         shown = f"{before}; here {kept[name]:g}"
         foreign.remarks.note("share-of-a-spark", f"arguments.{name}", shown)

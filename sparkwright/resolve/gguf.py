@@ -113,7 +113,7 @@ class _Text:
     def need(self, end: int) -> None:
         """Fetch every byte before ``end``."""
         if end > self.size:
-            raise fault("it is cut off, or its header claims more data")
+            raise fault("it is cut off, or its header declares more data")
         if end > MOST_BYTES:
             raise fault(f"its header has more than {MOST_BYTES >> 20} MiB")
         while end > (there := len(self._data)):
@@ -142,7 +142,7 @@ class _Text:
         """Read the next number, a count of following values."""
         result: int = self.number(letter)
         if result > most:
-            raise fault(f"it claims {result} entries, but at most {most} are allowed")
+            raise fault(f"it declares {result} entries, but at most {most} are allowed")
         return result
 
     def name(self) -> str:

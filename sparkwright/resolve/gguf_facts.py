@@ -42,7 +42,7 @@ def facts_of_headers(
     values = headers[0].values
     name, kind = values.get("general.architecture"), values.get("general.type", "model")
     if kind != "model" or name in (None, "clip"):
-        raise fault("it is not a model: an adapter, a projector or an importance matrix")
+        raise fault("it is not a model, but an adapter, a projector or an importance matrix")
     own = {key.removeprefix(f"{name}."): value for key, value in values.items()}
     layers = kv_cache.whole(own, "block_count") or 0
     if not 0 < layers <= _MOST_LAYERS:

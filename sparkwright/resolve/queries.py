@@ -104,7 +104,7 @@ class Server:
         from sparkwright.host.lib import bounded
 
         if urlsplit(url).scheme not in self._schemes:
-            raise Unusable(f"it leads to {url[:200]}", "name another server")
+            raise Unusable(f"the server refers to {url[:200]}", "name another server")
         opener = sources.opener(
             sources.Redirects(), bounded.answers(most, self._left()), _proxies(),
             connect=self._connected, context=_certificates(*map(os.environ.get, _AUTHORITIES)),
@@ -112,7 +112,7 @@ class Server:
         try:
             with opener.open(Request(url, headers=dict(headers)), timeout=_STEP_SECONDS) as answer:
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
-                    raise Unusable("compressed, which was not requested", "use another server")
+                    raise Unusable("it uses unrequested compression", "use another server")
                 content = bounded.read(answer, most)
                 if answer.length:
                     raise OSError(f"the answer was cut off, {answer.length} bytes before its end")
@@ -160,7 +160,7 @@ class Server:
         elif depth > self._depth:
             if depth == 1 and any(_names(entry, host, ip) for entry in self._private):
                 return
-            problem = f"it leads to {host} ({ip}), which is not an address of the internet"
+            problem = f"the server refers to {host} ({ip}), which is not an internet address"
             raise (PrivateAddress if depth == 1 else Unusable)(problem, "name another server")
 
 

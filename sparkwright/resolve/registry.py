@@ -183,7 +183,7 @@ def ask_registry(
         content = answer.required().content
         digest = digest_of(content)
         if tag.startswith("sha256:") and tag != digest:
-            raise bounds.Unusable(f"its hash is {digest}", "choose another registry")
+            raise bounds.Unusable(f"the content's hash is {digest}", "choose another registry")
         platforms = _platforms(session, answer.json(), {digest: len(content)})
         kept = session.signatures(digest) if key else ()
         signature = next((item for item in kept if key and item.holds(digest, key)), None)

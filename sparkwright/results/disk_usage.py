@@ -28,7 +28,7 @@ def render(hosts: Mapping[str, DiskUsage], *, pruning: bool) -> str:
             f"  {decimal(thing.size):>9}  {thing.kind:11}  {thing.name}  {_state(thing)}"
             for thing in things
         ]
-        lines += [f"  not sparkwright's, unchanged: {path}" for path in usage.foreign]
+        lines += [f"  unmanaged, unchanged: {path}" for path in usage.foreign]
         if pruning:
             lines.append(f"  freed: {freed}")
         elif idle:

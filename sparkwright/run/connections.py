@@ -81,7 +81,7 @@ class Connections(BaseStateCallback):
 
     def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
         """Report an unreachable host or a refused login."""
-        check = f" (check that the host is on, 'ssh {host.name}', and its ssh_ settings)"
+        check = f" (check that the host is on, try 'ssh {host.name}', check ssh_ settings)"
         memory(host).failure = f"not reached: {error}" + check * (
             not isinstance(error, KeyUnusable)
         )

@@ -262,7 +262,7 @@ def hashed_again(host: Host, run: HostRun) -> list[str]:
         size, seconds = verified.bytes / 1e9, max(verified.seconds, 1e-3)
         host.log(
             f"{directory}: {verified.files} files, {size:.2f} GB in {seconds:.1f} s "
-            f"({size / seconds:.2f} GB/s), {len(verified.faults)} wrong"
+            f"({size / seconds:.2f} GB/s), {len(verified.faults)} faults"
         )
         faults += [f"{directory}: {fault}" for fault in verified.faults]
     if faults:

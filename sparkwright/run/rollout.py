@@ -206,8 +206,8 @@ def remember_taken_back(
     if ended.result in ("good", "failed"):
         record(host_run, services, ended, good="taken back")
     if ended.result == "good":
-        raise HostError(f"taken back, since {run.rollout.stopped}")
-    raise HostError(f"could not be taken back: {why(ended)}")
+        raise HostError(f"rolled back, since {run.rollout.stopped}")
+    raise HostError(f"could not be rolled back: {why(ended)}")
 
 
 def record(

@@ -193,7 +193,7 @@ def _read(path: Path, now: dt.datetime) -> Authority:
     ):
         raise _broken(path, "the CA's certificate does not match its key")
     if certificate.not_valid_after_utc <= now + HOST_VALID / 3:
-        raise _broken(path, f"the CA ends on {certificate.not_valid_after_utc:%Y-%m-%d}")
+        raise _broken(path, f"the CA is valid until {certificate.not_valid_after_utc:%Y-%m-%d}")
     return Authority(path, certificate, key)
 
 

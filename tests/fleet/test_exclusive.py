@@ -112,7 +112,7 @@ def test_activating_a_service_puts_the_running_service_to_sleep(evening: Evening
     with Load(ADDRESS, 8000, site.key, workers=2) as load:
         text = evening.activate("coder", "--why", "work")
     assert (load.faults, load.served > 0) == ([], True)
-    assert "coder runs, chat sleeps" in text
+    assert "coder runs, and chat sleeps" in text
     assert (running(), evening.serving()) == ({"coder"}, only("coder"))
     code, headers, body = evening.ask("chat")
     assert (code, headers["retry-after"], body["error"]["running"]) == (503, "60", "coder")

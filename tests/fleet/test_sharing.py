@@ -129,7 +129,7 @@ def test_models_are_listed_and_unused_models_pruned(converged: Site) -> None:
     )
     assert listed.returncode == 0, listed.stderr
     assert f"{BODY}@000000000000  not needed" in listed.stdout
-    assert "not sparkwright's, unchanged: /opt/models/mine" in listed.stdout
+    assert "unmanaged, unchanged: /opt/models/mine" in listed.stdout
     pruned = converged.call(
         "models",
         "prune",

@@ -109,7 +109,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
             "jobs": {UNIT: JobStatus(False, False, ENDED)},
             "lock": {"held": True},
         },
-        "chat runs, writer sleeps; down for 12.5 s",
+        "chat runs, and writer sleeps; down for 12.5 s",
     ),
     "rollback": (("rollback", "--yes", "--to", "c" * 12), {}, f"has no release {'c' * 12} here"),
 }

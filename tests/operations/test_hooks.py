@@ -213,7 +213,7 @@ def test_an_unreachable_host_is_recorded_with_a_remedy() -> None:
         connect_all(state)
     failure = memory(state.inventory.get_host("spark-1")).failure or ""
     assert failure.startswith("not reached: ")
-    assert failure.endswith("(check that the host is on, 'ssh spark-1', and its ssh_ settings)")
+    assert failure.endswith("(check that the host is on, try 'ssh spark-1', check ssh_ settings)")
 
 
 def test_connections_count_executions_and_their_end_releases_the_lock() -> None:

@@ -131,7 +131,7 @@ def _look(
     began = time.monotonic()
     reached = pool.map(partial(addresses.unreachable, address), entrance.closed)
     problems = [
-        f"port {port} takes connections at {address}: only the host itself may reach it"
+        f"port {port} accepts connections at {address}, but only the host may reach this port"
         for port, why in zip(entrance.closed, reached, strict=True)
         if why is None
     ]

@@ -74,7 +74,7 @@ def measure(
     fitting = [batch for batch in batches if (batch.context or 0) * _SPARE <= most]
     measured.remarks += [
         f"prompts of {batch.context} tokens are left out: "
-        f"the service's context is {service.context} tokens with the answer"
+        f"the service's context is {service.context} tokens, including the answer"
         for batch in batches if batch not in fitting
     ]  # fmt: skip
     long = any(batch.context for batch in fitting)

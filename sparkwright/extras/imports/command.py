@@ -125,7 +125,7 @@ def command(
     if not results:
         raise refusal(source, "the source has no recipe", f"formats: {', '.join(FORMATS)}")
     if options["name"] is not None and len(results) > 1:
-        raise click.UsageError(f"--name is for one recipe, and the source has {len(results)}")
+        raise click.UsageError(f"--name is for one recipe; the source has {len(results)} recipes")
     lines: list[str] = []
     problems = Problems()
     for imported in results:

@@ -55,7 +55,7 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
         return _stock(foreign, catalog, options)
     parts = _REFERENCE.fullmatch(reference)
     if parts is None:
-        raise Unfit("container", repr(reference), "the text is not a reference of an image")
+        raise Unfit("container", repr(reference), "the text is not an image reference")
     host, path, tag, digest = parts.group("host", "path", "tag", "digest")
     if host and "." not in host and ":" not in host and host != "localhost":
         host, path = None, f"{host}/{path}"

@@ -73,7 +73,7 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
         if (name := match[1]) is None:
             raise Unfit("command", f"the braces are wrong: {match[0]!r}", "str.format reads them")
         if not name.isidentifier():
-            raise Unfit("command", f"the field {match[0]}", "only the name of a key is replaced")
+            raise Unfit("command", f"the field {match[0]}", "a field may only name a key")
         used.add(name)
         return str(values.get(name, match[0]))
 
@@ -100,7 +100,7 @@ def command(text: str, used: frozenset[str]) -> Command:
                 return Command(name, tuple(split[len(start) :]), environment, used)
     for word in (program, *split[1:3]):
         if engine := texts()["engines"].get(word):
-            raise Unfit("command", f"{engine} ({word})", f"this tool serves with {_titles()}")
+            raise Unfit("command", f"{engine} ({word})", f"this tool supports only {_titles()}")
     observed = f"the command starts {split[0]!r}" if split and split[0] else "the command is empty"
     raise Unfit("command", observed, f"this tool supports only {_titles()}")
 
@@ -131,7 +131,7 @@ def _split(text: str) -> list[str]:
 
 def _bounded(text: str) -> str:
     if len(text) > _LONGEST:
-        raise Unfit("command", f"text longer than {_LONGEST // 1024} KiB", "values repeat in it")
+        raise Unfit("command", f"text longer than {_LONGEST // 1024} KiB", "its values repeat")
     return text
 
 

@@ -120,7 +120,7 @@ def _vectors(answer: http.Answer, files: Path) -> str:
     own = {part[key] for part in parts for key in _LENGTHS if isinstance(part.get(key), int)}
     lengths = {len(vector) for vector in vectors}
     sound = finite and all(map(any, vectors)) and len(vectors) == len(_DOCUMENTS)
-    shown = f"{len(vectors)} vectors of {lengths} numbers (valid: {sound}); the model has {own}"
+    shown = f"{len(vectors)} vectors of {lengths} numbers (valid: {sound}); model dimension: {own}"
     fail_if(not sound or len(lengths) != 1 or (own and not lengths <= own), "vector", shown)
     return f"vectors of {lengths.pop()} numbers"
 

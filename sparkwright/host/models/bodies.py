@@ -194,7 +194,7 @@ def _form(data: bytes, boundary: bytes) -> Fields:
             raise Refused(400, "The form has a part without an end, or too many parts.")
         head = _PART.fullmatch(data, start, body) if body - start <= _VALUE else None
         if head is None:
-            raise Refused(400, "The form has a part whose head is not valid for a field or file.")
+            raise Refused(400, "The form has a part with invalid headers for a field or file.")
         if b"model" in head.groups():
             models.append(data[body + 4 : min(at - 2, body + 4 + _VALUE)])
     if len(models) != 1:

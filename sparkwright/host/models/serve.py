@@ -201,7 +201,7 @@ class Exchange:
             return self._answer(200, "", "text/plain")
         keys = head.values(b"x-sparkwright-key")
         if len(keys) != 1:  # HAProxy sets this header, and removes it from clients' requests
-            raise refusal.Refused(401, "HAProxy sent no name of an API key.")
+            raise refusal.Refused(401, "HAProxy did not send the name of an API key.")
         if method == "POST":
             return await self._post(head, path, keys[0])
         if (method, path) == ("GET", "/v1/models"):
@@ -264,7 +264,7 @@ class Exchange:
         async for piece in wire.content(self._reader, head, until_closed=False):
             whole = max(size + len(piece), head.length or 0)
             if whole > bodies.LARGEST:
-                raise refusal.Refused(413, f"A request has at most {bodies.LARGEST >> 20} MiB.")
+                raise refusal.Refused(413, f"The limit of a request is {bodies.LARGEST >> 20} MiB.")
             room.hold(key, len(piece), whole)
             size += len(piece)
             file.write(piece)

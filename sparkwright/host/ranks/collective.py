@@ -61,7 +61,7 @@ def entrance(state: FabricState, shape: str) -> tuple[str, str]:
     if shape == "ring":
         interface, address = state.management, _ipv4(state.interfaces.get(state.management, ()))
         if address is None:
-            raise NoFabric("a ring's hosts meet over the management interface, which has no IPv4")
+            raise NoFabric("the management interface, which a ring needs, has no IPv4 address")
     else:
         interface, address = rails[0].name, _ipv4(rails[0].addresses)
         if address is None:

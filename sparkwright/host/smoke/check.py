@@ -95,7 +95,7 @@ def health(
             unit = systemd.unit(request.unit)
             state = unit.get("ActiveState", "")
             if state in ("failed", "inactive"):
-                ended = f"the unit is {state}: it ended and systemd has given up"
+                ended = f"the unit is {state}: it ended, and systemd does not restart it"
                 raise Fault("down", f"{ended}{_error(request.unit)}")
             # Search the journal for the cause only once, however long systemd waits.
             if unit.get("SubState") == "auto-restart" and crash != (
@@ -186,7 +186,7 @@ def answered(client: Client, kind: str, name: str = "") -> str:
     asked = body(KINDS[kind].request, name or client.request.served_names[0])
     answer = client.call("POST", routes[kind], asked)
     if kind == "embedding" and answer.status == 404 and "rerank" in routes:
-        return "no such route: the model may only give scores"
+        return "the route does not exist: perhaps the model only returns scores"
     return judged(kind, succeeded(routes[kind], answer), Path(client.request.model_files))
 
 

@@ -206,7 +206,7 @@ class DeepClient(Client):
         # The answer had tokens but no text: engines leave special tokens out.
         silent = not (answer.text or answer.reasoning or answer.calls) and answer.tokens > 0
         text = f"{answer.tokens} tokens without any text (finish_reason {answer.finish})"
-        faults.fail_if(silent, "silent", f"{text}: special tokens alone")
+        faults.fail_if(silent, "silent", f"{text}: only special tokens")
         faults.fail_if_only_marks(answer.text or "")
         faults.fail_if_noise(answer.text or "")
         return answer

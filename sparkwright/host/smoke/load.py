@@ -60,10 +60,10 @@ def limit(client: DeepClient) -> str:
     status, text = answer.status, error_of(answer)
     if status == 200:
         counted = answer.json()["usage"]["prompt_tokens"]
-        raise Fault("longer", f"{counted} tokens are answered, but the context is {context}")
+        raise Fault("longer", f"{counted} tokens are accepted, but the context is {context}")
     fail_if(status >= 500, "broken", f"{over} breaks the engine: HTTP {status}: {clip(text)}")
     named = status == 400 and any(part in text.lower() for part in client.request.context_errors)
-    unclear = f"refused without naming the context: HTTP {status}: {clip(text)}"
+    unclear = f"the refusal does not name the context: HTTP {status}: {clip(text)}"
     fail_if(not named, "unclear", unclear)
     return f"HTTP {status}: {clip(text)}"
 
@@ -135,7 +135,7 @@ def concurrency(client: DeepClient) -> str:
     health = _health(client)
     died = f"after {count} requests at once, /health: {health}; one answer: {first}"
     fail_if(health != "HTTP 200", "died", died)
-    dropped = f"{len(texts)} of {count} answers are not complete; one: {first}"
+    dropped = f"{len(texts)} of {count} answers are not complete; first fault: {first}"
     fail_if(texts, "dropped", dropped)
     return f"{count} answers at once, all complete; {peak:.0f} requests ran together"
 

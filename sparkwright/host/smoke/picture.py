@@ -15,7 +15,7 @@ from sparkwright.host.lib.records import dataclass
 from sparkwright.host.smoke.client import DeepClient
 
 SIZE = 448
-"""Pixels a side: several patches of every vision tower, and still a few kB."""
+"""Pixels per side: several patches of every vision tower, in a file of a few kB."""
 COLOURS = {"red": (220, 20, 20), "green": (20, 160, 40), "blue": (30, 60, 220)}
 SHAPES = ("circle", "square", "triangle")
 WORDS = ("LAMP", "RIVER", "STONE", "COPPER", "GARDEN", "WINTER", "PEPPER", "VELVET", "ANCHOR")

@@ -111,7 +111,7 @@ def json_schema(client: DeepClient) -> str:
     try:
         value = json.loads(answer.text or "")
     except ValueError:
-        cut = f"256 tokens end within the JSON: {clip(answer.text)}"
+        cut = f"the limit of 256 tokens cuts the JSON: {clip(answer.text)}"
         fail_if(answer.finish == "length", "endless", cut)
         raise Fault("prose", f"the answer is not JSON: {clip(answer.text)}") from None
     problems = misfits(value, _SCHEMA)

@@ -107,7 +107,7 @@ def _service(boot: float, samples: list[Timed], limits: Thresholds) -> Iterator[
         yield "not-serving", _ERROR, seen
     seconds = _lasting(samples, lambda item: _still(item, now))
     if metrics.PROGRESSED in now.metrics and seconds >= limits["stuck_seconds"]:
-        seen = f"{now[metrics.RUNNING]:.0f} requests run without a token for {_text(seconds)}"
+        seen = f"{now[metrics.RUNNING]:.0f} requests ran without a token for {_text(seconds)}"
         yield "wedge", _ERROR, seen
     seconds = _lasting(samples, lambda item: item[metrics.CACHE] >= limits["cache_full"])
     if seconds >= limits["cache_seconds"]:

@@ -93,7 +93,7 @@ def test_a_wedge_is_reported_after_minutes(tmp_path: Path, run: Desired) -> None
     assert f"sparkwright_watch_seconds {NOW + 60 * 8}\n" in exported
     assert len(state["ring"]) == 12
     assert state["findings"] == []
-    arguments = "qwen36: error: wedge: 3 requests run without a token for"
+    arguments = "qwen36: error: wedge: 3 requests ran without a token for"
     assert [line.startswith(arguments) for line in texts] == [True, False]
     assert texts[1].startswith(f"over: {arguments}")
 

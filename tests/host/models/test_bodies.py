@@ -81,7 +81,7 @@ def test_a_form_may_have_its_model_after_a_file(parse: Any) -> None:
     f'Content-Type: {"x" * 2000}\r\nContent-Disposition: form-data; name="model"',
 ])  # fmt: skip
 def test_no_header_of_a_form_hides_a_second_model(head: str) -> None:
-    with pytest.raises(Refused, match="form has a part whose head"):
+    with pytest.raises(Refused, match="form has a part with invalid headers"):
         bodies.parse(b"--x\r\n%b\r\n\r\nlarge\r\n" % head.encode() + _FORM % b"", "x")
 
 

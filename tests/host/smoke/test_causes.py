@@ -276,7 +276,7 @@ def test_answers_of_another_request_are_reported() -> None:
 
     cause, arguments = fault(load.concurrency, scripted(answers))
     assert cause == "dropped"
-    assert "1 of 8 answers are not complete; one: the answer to sparrow-003 is" in arguments
+    assert "1 of 8 answers are not complete; first fault: the answer to sparrow-003 is" in arguments
 
 
 @pytest.mark.parametrize("word", picture.WORDS)

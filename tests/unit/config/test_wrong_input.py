@@ -130,7 +130,7 @@ def refusal(step: Callable[[], object]) -> str:
     more=[
         ("x = " + "[" * 100_000, "not valid Python"),
         ("x = " + "-" * 100_000 + "1", "nested too deep"),
-        ("x = [0 " + "for i in () " * 20_000 + "]", "too many for"),
+        ("x = [0 " + "for i in () " * 20_000 + "]", "too many 'for'"),
     ],
 )
 def test_a_wrong_inventory_is_reported_with_its_location(

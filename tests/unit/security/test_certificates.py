@@ -152,7 +152,7 @@ def test_a_ca_of_an_earlier_version_is_constrained_by_the_next_deploy() -> None:
 
 def test_a_damaged_or_expired_ca_is_reported_with_a_remedy() -> None:
     authority(NOW)
-    with pytest.raises(UserError, match=r"the CA ends on .*\n.*sparkwright ca"):
+    with pytest.raises(UserError, match=r"the CA is valid until .*\n.*sparkwright ca"):
         authority(NOW + 3600 * DAY)
     (CA_DIRECTORY / "ca.pem").write_text("nothing")
     with pytest.raises(UserError, match="can't be read"):

@@ -154,7 +154,7 @@ def test_no_server_redirects_to_a_machines_credentials(header: str, target: str)
     status, text = (302, target) if header == "Location" else (401, f'Bearer realm="{target}"')
     with (
         listening(Answers, answer=(status, b"", {header: text}), asked=[]) as port,
-        pytest.raises(UserError, match=r"it leads to|HTTP 302"),
+        pytest.raises(UserError, match=r"the server refers to|HTTP 302"),
     ):
         ASK["registry"](f"http://127.0.0.1:{port}")
 

@@ -92,7 +92,7 @@ def test_an_open_route_fails_the_service() -> None:
 def test_an_internal_port_that_takes_connections_fails_the_service() -> None:
     with server({}) as (port, _), server({}) as (inner, _):
         result = _looked(port, (inner,))
-    assert f"port {inner} takes connections" in result.detail
+    assert f"port {inner} accepts connections" in result.detail
     assert not result.ok
 
 

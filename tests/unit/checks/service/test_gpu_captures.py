@@ -109,7 +109,7 @@ def test_the_watch_reports_a_wedge_after_some_minutes() -> None:
     last = decode(ServiceSample, seen[1])
     ring.append(Sample(at=240.0, services={"q": last}))
     (wedge,) = evaluation.judge(ring, watched, thresholds.limits())
-    assert (wedge.name, wedge.seen) == ("wedge", "4 requests run without a token for 4 min")
+    assert (wedge.name, wedge.seen) == ("wedge", "4 requests ran without a token for 4 min")
     moved = replace(last, metrics={**last.metrics, "progress": last.metrics["progress"] + 1})
     assert (
         evaluation.judge(

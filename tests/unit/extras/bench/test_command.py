@@ -189,7 +189,7 @@ def test_a_context_that_does_not_fit_is_left_out_and_reported(tmp_path: Path) ->
     done = run.measure(fake(tmp_path), SERVED, sweep, seed="1", say=lambda line: None)
     assert [cell.prompt_tokens for cell in done.cells] == [70, 2000]
     text = "prompts of 100000 tokens are left out: the service's context is 65536 tokens"
-    assert f"{text} with the answer" in done.remarks
+    assert f"{text}, including the answer" in done.remarks
     sent = json.loads((tmp_path / "seen/1.json").read_text())
     assert len(set(sent["dataset"])) == len(sent["dataset"]) == 4
 

@@ -66,7 +66,7 @@ def test_a_dry_run_sends_and_records_nothing(site: _Site) -> None:
     assert output.splitlines()[:3] == [
         "ntfy at ntfy.sh: would be sent",
         "spark-1: qwen36: wedge",
-        "new: error: spark-1: qwen36: wedge (3 requests run without a token for 9 min)",
+        "new: error: spark-1: qwen36: wedge (3 requests ran without a token for 9 min)",
     ]
     assert site.got == []
     assert not (site.folder / ".sparkwright/notified.json").exists()
@@ -113,7 +113,7 @@ def message_of(*findings: Finding) -> str:
 def test_no_part_of_a_log_line_is_sent(message: str) -> None:
     """The log line is in every field that a host fills, beside figures that notices contain."""
     changes: tuple[dict[str, Any], ...] = (
-        {"seen": f"{message} 3 requests run without a token for 9 min {message}"},
+        {"seen": f"{message} 3 requests ran without a token for 9 min {message}"},
         {"name": message}, {"service": message}, {"severity": message},
         {"name": "gpu-silent", "service": None, "seen": f"nvidia-smi: {message}"},
         {"name": "disk-full", "seen": f"/{message}: 3 of 90 GiB free"},
@@ -155,7 +155,7 @@ def test_a_flood_of_findings_causes_one_short_notice() -> None:
 
 def test_a_host_that_floods_gets_no_more_room_than_other_hosts() -> None:
     many = [
-        replace(WEDGE, name=f"x{n}", seen=f"{n} requests run without a token for 9 min")
+        replace(WEDGE, name=f"x{n}", seen=f"{n} requests ran without a token for 9 min")
         for n in range(20_000)
     ]
     result, _ = current({"spark-1": host(*many)})

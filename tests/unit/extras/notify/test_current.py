@@ -19,7 +19,7 @@ def _notices(**hosts: object) -> list[tuple[str, str | None, str | None, str]]:
 def test_findings_of_the_watch_are_sent_with_reason_and_remedy() -> None:
     (item,), unknown = current({"spark-1": host(WEDGE)})
     assert (item.id, item.subject.host, item.subject.service) == ("wedge", "spark-1", "qwen36")
-    assert item.observed == "3 requests run without a token for 9 min"
+    assert item.observed == "3 requests ran without a token for 9 min"
     assert "front end answers" in item.reason
     assert "sudo systemctl restart sparkwright-qwen36" in item.remedy
     assert not unknown

@@ -8,7 +8,7 @@ from sparkwright.results.status import Deployment
 from tests.unit.results.test_status import NOW, answer
 
 WEDGE = WatchFinding(
-    "wedge", "qwen36", "error", "3 requests run without a token for 9 min", NOW - 60
+    "wedge", "qwen36", "error", "3 requests ran without a token for 9 min", NOW - 60
 )
 
 
