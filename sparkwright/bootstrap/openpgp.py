@@ -2,8 +2,8 @@
 
 This module reads only the part of OpenPGP (RFC 4880) that a public key needs: packets of five tags
 with definite lengths, fingerprints of version 4. The programs that apt runs (gpgv, sqv) accept
-further packets, and trust every key that they find in the file; so this module refuses a file with
-other packets.
+further packets, and trust every key that they find in the file; therefore this module refuses a
+file with other packets.
 """
 
 import base64
@@ -69,7 +69,7 @@ def binary(data: bytes) -> bytes:
 
 
 def armoured(packets: bytes) -> str:
-    """Return the text of a file ``.asc`` for apt; gpg requires the checksum at the text's end."""
+    """Return the text of an ``.asc`` file for apt; gpg requires the checksum at the text's end."""
     text = base64.b64encode(packets).decode()
     lines = [text[at : at + 64] for at in range(0, len(text), 64)]
     begin, end = (f"-----{word} PGP PUBLIC KEY BLOCK-----" for word in ("BEGIN", "END"))
@@ -94,7 +94,7 @@ def fingerprints(packets: bytes) -> list[str]:
     signature.
 
     Raises:
-        ValueError: the text is not a public key, or contains other packets too.
+        ValueError: the text is not a public key, or also contains other packets.
     """
     keys: list[str] = []
     subkeys: list[bool] = []

@@ -62,7 +62,7 @@ class KeyFile:
     """The files of one key.
 
     Attributes:
-        path: file with its current value.
+        path: file with the key's current value.
         new: file with the value that a rotation brings to the hosts.
         old: file with the value from before a rotation.
         revoked: empty file that exists while the key is revoked.

@@ -52,8 +52,8 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
     """Write all files below a folder, or no file; a missing folder is made.
 
     Raises:
-        UserError: names every existing file, before any file is written; or names a file that could
-            not be written, after the other files were removed again.
+        UserError: files exist, and no file is written; or a file can't be written, and the other
+            files are removed. The message names these files.
     """
     made: list[Path] = []
     try:

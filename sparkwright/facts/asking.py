@@ -45,7 +45,7 @@ def ask(
     Args:
         secrets: whether the request may contain a secret. Otherwise the request is part of the
             command, which saves a round trip but is visible to other users of the host.
-        answer: type of the program's answer, which is validated against it.
+        answer: type of the program's answer, which is validated against this type.
         timeout: seconds until the host counts as lost.
 
     Raises:

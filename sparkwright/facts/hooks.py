@@ -234,8 +234,8 @@ def leave_out(host: Host) -> None:
     """Skip all further operations on this host.
 
     Reason: ``State.fail_hosts`` raises if no host is left, and the final report has more details
-        than its message. Outside of a site pyinfra also prompts whether to continue, under
-        ``--dry`` too.
+        than its message. Outside of a site pyinfra also prompts whether to continue, even under
+        ``--dry``.
 
     Worth: the last refused host is reported like all others
         (`test_every_fault_of_a_refused_host_is_reported_at_once`).

@@ -118,8 +118,8 @@ def bare(module: ModuleType) -> str:
 
 def laid_out(home: str, *programs: ModuleType) -> dict[str, str]:
     """Return the sources of programs that stay on a host, by path: packages without __init__.py, so
-    that modules keep their import names. ``home`` is their root for ``sys.path``; with an empty
-    ``home``, the paths are relative.
+    that modules keep their import names. ``home`` is the programs' root for ``sys.path``; with an
+    empty ``home``, the paths are relative.
     """
     return {
         str(PurePosixPath(home, f"{module.__name__.replace('.', '/')}.py")): source(module)

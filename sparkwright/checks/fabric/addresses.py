@@ -56,7 +56,7 @@ def netplan(wanted: FabricAddresses, given: tuple[Address, ...]) -> str:
 
 
 def pings(wanted: FabricAddresses, given: tuple[Address, ...]) -> tuple[Ping, ...]:
-    """Pings that prove the addresses: every peer, on every rail, with packets that fill the MTU."""
+    """Pings that test the addresses: every peer, on every rail, with packets that fill the MTU."""
     size = wanted.mtu - 28
     return tuple(Ping(peer, item.rail.name, size) for item in given for peer in item.peers)
 

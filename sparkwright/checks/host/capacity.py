@@ -71,8 +71,8 @@ def _held(host: HostFacts) -> Iterator[Symptom]:
 
 
 def _needs(services: list[Context], total: float) -> tuple[dict[str, float], bool]:
-    """Return the GiB that each service takes of a pool, and whether an engine without a share takes
-    as much as it needs.
+    """Return the GiB that each service takes from a pool, and whether an engine without a share
+    takes as much as it needs.
     """
     shares = {context.service.name: context.limits.share for context in services}
     needs = {

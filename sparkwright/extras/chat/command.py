@@ -73,7 +73,7 @@ class Answer:
 
     @property
     def figures(self) -> str:
-        """``first token after 120 ms, 45.6 tokens/s, 210 tokens``."""
+        """Figures of the answer: ``first token after 120 ms, 45.6 tokens/s, 210 tokens``."""
         first, rate = self.first_seconds, self.tokens_per_second
         parts = [] if first is None else [f"first token after {first * 1000:.0f} ms"]
         parts += [] if rate is None else [f"{rate:.1f} tokens/s"]
@@ -155,7 +155,7 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
     The prompt comes from --prompt, from standard input if it is not a terminal, or line by line.
     Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, and a second
     Ctrl-C or Ctrl-D ends the chat. No text is stored. `chat` reaches a closed port through your
-    ssh. With --json, a complete answer is one document. Exit code 1 when no service answered.
+    ssh. With --json, a complete answer is one document. Exit with 1 when no service answered.
     """
     target, server = _first(targets(load(hosts).or_raise(), hosts.means, model))
     if not target.endpoint.chats:
@@ -251,7 +251,7 @@ def _answered(
 ) -> tuple[Answer | None, bool]:
     """Print an answer as it arrives; return None without an answer.
 
-    Also returns whether the user stopped the answer.
+    The second value is whether the user stopped the answer.
     """
     endpoint, failure, stopped = target.endpoint, "", False
     answer = Answer(endpoint.host, endpoint.service, target.served.name)

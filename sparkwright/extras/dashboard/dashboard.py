@@ -110,7 +110,7 @@ def _glance(host: Any, run: HostRun) -> glance.Glance:
     """Return the page's contents for one host with one remote execution.
 
     Raises:
-        HostError: gives the reason, in one line.
+        HostError: the contents can't be read; the message is the reason, in one line.
     """
     from sparkwright.facts.asking import ask
     from sparkwright.run.questions import load_request
