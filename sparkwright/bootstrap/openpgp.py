@@ -1,4 +1,5 @@
-"""Read signing keys of apt repositories, check their fingerprints, and write them in apt's format.
+"""Read signing keys of apt repositories, check the fingerprints, and write the keys in apt's
+format.
 
 This module reads only the part of OpenPGP (RFC 4880) that a public key needs: packets of five tags
 with definite lengths, fingerprints of version 4. The programs that apt runs (gpgv, sqv) accept

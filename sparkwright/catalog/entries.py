@@ -24,8 +24,8 @@ class GpuClaim(data.Data):
 
     Attributes:
         gpu: the GPU's name on the card.
-        claim: ``validated`` was run by the card's author, ``listed`` is named as fitting,
-            ``untested`` is expected to fit, ``rebuild`` needs its own image, ``no`` fails.
+        claim: ``validated``: run by the card's author; ``listed``: named as fitting; ``untested``:
+            expected to fit; ``rebuild``: needs a separate image; ``no``: fails.
         note: the card's remark on the claim.
     """
 
@@ -576,7 +576,7 @@ class Recipe(data.Data):
         exceptions: rights that the container gets beyond the default.
         files: chat templates, plugins and configuration for the container (docs/services.md).
         secrets: names of secrets that the container reads as ``/run/secrets/NAME``; the service
-            names the source of each.
+            names each secret's source.
         patches: steps that make a derived image of ``image``, in order.
         boot_seconds: longest time of a first boot until ``/health`` answers.
         first_answer_seconds: longest time of the first generation after ``/health`` answers.

@@ -1,11 +1,11 @@
-"""Keep compiled files of an engine's first start for later starts; run by a service's unit.
+"""Keep the compiled files of an engine's first start for later starts. A service's unit runs it.
 
     python3 -IS boot_caches.py before HOME            (ExecStartPre)
     python3 -IS boot_caches.py after HOME SECONDS MARK     (ExecStopPost)
 
 Compiled code belongs to one image, GPU and driver: each combination has a directory of its own,
 and HOME/caches/current points to the directory of this start. If a start fails before it serves,
-its cache is set aside and the next start runs without it. If that start also fails, the cache was
+its cache is set aside and the next start runs without it. If that start fails too, the cache was
 not the cause and is restored; otherwise the newly compiled files replace it. A start has served
 once MARK (written by the health program) or HOME/boot.json (written by a deploy) is newer than the
 start itself. Without this check, an engine on an H200 that was killed 12 s after it served compiled

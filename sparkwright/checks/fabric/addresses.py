@@ -62,7 +62,7 @@ def pings(wanted: FabricAddresses, given: tuple[Address, ...]) -> tuple[Ping, ..
 
 
 def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricState) -> list[str]:
-    """Pending changes, as text; empty if everything is applied already."""
+    """Pending changes, as text; empty if everything is already applied."""
     live = all(
         item.address in item.rail.addresses and item.rail.mtu == wanted.mtu for item in given
     )

@@ -176,9 +176,7 @@ def only_host(hosts: Selection) -> str:
 
 
 def _inputs(inventory: Path, overrides: Iterable[str]) -> tuple[list[HostInput], bool]:
-    """Return an inventory's hosts, and whether group_data could be read, which some emergencies
-    prevent.
-    """
+    """Return an inventory's hosts, and whether its group_data could be read."""
     try:
         return read_inventory(inventory, overrides), True
     except UserError:

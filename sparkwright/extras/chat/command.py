@@ -190,8 +190,8 @@ def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
 
 
 def _asked(target: Target, server: Published) -> bool:
-    """Send a kind's own request, and print the checked answer; return whether the answer is
-    right.
+    """Send the request of the model's kind, and print the checked answer; return whether the answer
+    is right.
     """
     kinds = target.endpoint.kinds
     kind = cheapest(kinds)

@@ -88,7 +88,7 @@ class Published(Server):
         return ours
 
     def hang_up(self) -> str:
-        """End the tunnel of the last request. Returns the last line of ssh's output."""
+        """End the tunnel of the last request. Return the last line of ssh's output."""
         last = ""
         while self._tunnels:
             with self._tunnels.pop() as process:

@@ -15,7 +15,7 @@ _RESERVE, _ASLEEP = 2.0, 2.0
 
 def measured() -> float | None:
     """Return the free GiB beyond the reserve; with several GPUs, the GPU with the most free memory
-    counts. The result is None if nvidia-smi reports no memory.
+    counts. None if nvidia-smi reports no memory.
     """
     gpus = gpu.ask(gpu.LOAD).gpus
     if any(each.unified for each in gpus):
