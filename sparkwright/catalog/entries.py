@@ -320,7 +320,7 @@ class ContentCheck(data.Data):
     Attributes:
         id: the check's name in messages.
         why: consequence of a failed check.
-        absent, present: prefix of tensors' names that no tensor has, or some tensor has.
+        absent, present: prefix that no tensor's name has, or that some tensor's name has.
         file, key, contains: a list in a JSON file of the repository that holds these values.
     """
 

@@ -44,8 +44,8 @@ class Parser:
     Attributes:
         title: the engine's name in messages.
         tables: arguments by version.
-        spellings: argument, by its name in rules -> other facts that set it, each with its
-            equivalent values; without values, the value itself.
+        spellings: name of an argument in rules -> other facts that set the argument, each with the
+            equivalent values; a fact without values has the same value.
         plugins: argument that names a parser -> argument with a file that may provide the parser.
     """
 

@@ -52,7 +52,7 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
 
 
 def _held(host: HostFacts) -> Iterator[Symptom]:
-    """Check for card memory that other programs hold before a first start."""
+    """Before a first start, check for card memory that other programs hold."""
     holders = [*host.observed.gpu_holders, *(["a desktop"] * host.observed.memory.desktop)]
     own = [*contexts(host.plan, host.desired.catalog, hardware_of(host))]
     for gpu in host.gpus:

@@ -17,7 +17,7 @@ ADAPTIVE_SINCE = (0, 28, 0)
 
 
 def reserves_for_every_sequence(vllm: str | None) -> bool:
-    """Return whether a version reserves draft slots for max_num_seqs; an unknown version does."""
+    """Return whether a version reserves draft slots for max_num_seqs; True if it is unknown."""
     return vllm is None or release(vllm) < ADAPTIVE_SINCE
 
 

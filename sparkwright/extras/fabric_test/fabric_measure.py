@@ -25,7 +25,7 @@ class Gather:
     Attributes:
         script: text of the Python program that each rank runs in the image.
         size: bytes that every rank has at the end.
-        environment: the rank's variables: number, meeting point, interfaces and devices.
+        environment: the rank's variables: number, master address, interfaces and devices.
     """
 
     image: str
