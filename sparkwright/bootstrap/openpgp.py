@@ -60,7 +60,7 @@ def key_text(repository: Repository) -> str:
 
 
 def binary(data: bytes) -> bytes:
-    """Return the packets of a key, from either form. Raises ValueError."""
+    """Return the packets of a key in binary form or ASCII armour. Raises ValueError."""
     if b"-----BEGIN PGP" not in data:
         return data
     blocks = _ARMOUR.findall(data)

@@ -67,7 +67,7 @@ class RolloutSettings(_Settings):
             the time until the fleet's address notices.
         drain_seconds: time for running requests before a service behind a proxy stops.
         on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` also rolls
-            back the hosts switched earlier.
+            back hosts switched earlier.
         unprepared: reaction to a host that can't get its image or weights: leave out the host
             (``leave``) or switch no host (``stop``).
     """
@@ -151,8 +151,8 @@ class ServiceSettings(_Settings):
         recipe: a recipe's name in the catalog. Set either ``recipe`` or ``model``.
         model: a Hugging Face repository, ``organisation/name``, served by the catalog's best
             recipe, or by a recipe from its files (docs/own-models.md). ``organisation/name:Q4_K_M``
-            or ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest file
-            that fits the GPU.
+            or ``organisation/name/file.gguf`` selects a GGUF file; default: the largest file that
+            fits the GPU.
         revision: branch, tag or commit of ``model``; default: the main branch.
         engine: engine for ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Default: llama.cpp for
             GGUF files, otherwise vLLM.
@@ -162,7 +162,7 @@ class ServiceSettings(_Settings):
             without the proxy.
         proxy: whether HAProxy listens on bind and port, checks the key and passes only client
             routes (docs/proxy.md).
-        served_names: names instead of the recipe's names; the first is the main name.
+        served_names: names instead of the recipe's; the first is the main name.
         image_tag: tag instead of the image's newest.
         cluster: name of ``clusters`` whose hosts serve the model together; each of these hosts has
             this service, and the recipe sets ``ranks`` (docs/clusters.md).
@@ -432,7 +432,7 @@ class HostSettings(_Settings):
             file, like hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
             your own certificate and key. None: http.
-        keys: API keys by client name, besides the fleet's own key. Proxies log the name; each key
+        keys: API keys by client name, besides the fleet's key. Proxies log the name; each key
             can be rotated and revoked (docs/proxy.md).
         sidecars: name of another program on the host -> GiB of memory to reserve for it.
         bootstrap: steps that prepare a bare host; default: none (docs/install.md).
@@ -447,8 +447,8 @@ class HostSettings(_Settings):
             for ``sparkwright import @NAME``. The lock pins each registry to a commit. Hosts serve
             only imported content; a service that names a model also uses arguments of vLLM's own
             recipes (docs/own-models.md).
-        inventory: the site's inventory, if inventory/ has several files, and neither command line
-            nor SPARKWRIGHT_INVENTORY names a file; read from group_data/all.py.
+        inventory: the site's inventory, read from group_data/all.py if inventory/ has several files
+            and neither command line nor SPARKWRIGHT_INVENTORY names a file.
         lock_file: the lock of ``sparkwright lock``. If you name a file, it must exist.
         notify: addresses of ``sparkwright notify``: ``ntfy:TOPIC`` or ``ntfy:https://HOST/TOPIC``,
             ``mailto:NAME@DOMAIN?smtp=HOST:PORT``, ``webhook:https://HOST/PATH``
