@@ -115,7 +115,7 @@ class Login:
         """Ensure that the box accepts the user's key, and that the box's user can become root.
 
         Raises:
-            UserError: the reason, with the remedy.
+            UserError: the login or sudo fails; the message has the reason and the remedy.
         """
         code, out = self._by_key(_LOOK)
         if code == 0 or "0" in out.splitlines():

@@ -283,7 +283,7 @@ class KvLayers(data.Data):
     Attributes:
         layers: number of layers.
         heads: heads of keys and values in each layer.
-        head_dim: numbers in a head.
+        head_dim: dimension of each head.
         window: tokens that sliding-window layers keep; None for full attention.
     """
 

@@ -23,8 +23,8 @@ class Family:
         group: group of the inventory; its file in group_data has the services.
         architecture: architecture of machines with these GPUs, by its name in registries.
         generation: name of the GPUs' kernels in vLLM's own recipes.
-        cards: least dedicated memory of a card, in GiB, by its common names; None if the GPU has no
-            dedicated memory.
+        cards: least dedicated memory of a card, in GiB, by the card's common names; None if the GPU
+            has no dedicated memory.
         vllm_recipes: name of a card -> its name in vLLM's own recipes.
         pool_gib: lowest observed MemTotal, if CPU and GPU share one pool.
     """

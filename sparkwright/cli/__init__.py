@@ -1,4 +1,4 @@
-"""The command line of sparkwright, which supplements pyinfra's."""
+"""The command line of sparkwright, which supplements pyinfra's command line."""
 
 import gc
 import os

@@ -184,7 +184,7 @@ def _end(
     show: Callable[[str, Any], None],
     document: dict[str, Any] | None,
 ) -> NoReturn:
-    """Print every answer or the document, and exit with 0 only if every host succeeded."""
+    """Print every answer or the JSON document, and exit with 0 only if every host succeeded."""
     each = answers.answers
     if document:
         options.print_json(document)

@@ -64,7 +64,7 @@ class RolloutSettings(_Settings):
         soak_seconds: observation of a switched host before the next batch; some releases fail after
             a minute.
         notice_seconds: time in which a proxied service reports 503 before it drains; must exceed
-            the time until the fleet's address notices.
+            the time until the fleet's address detects 503.
         drain_seconds: time for running requests before a service behind a proxy stops.
         on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` also rolls
             back hosts switched earlier.
@@ -371,12 +371,12 @@ class HostSettings(_Settings):
         image_mirrors: registry host -> ``http(s)://host:port`` to pull from; address of an image's
             git repository -> address to clone.
         image_keys: pattern of an image's ``host/path`` -> file on the controller with its
-            publisher's public key (cosign.pub). Images without that signature are not deployed
+            publisher's public key (cosign.pub). Images without this signature are not deployed
             (docs/security.md). The first matching pattern counts.
-        private_servers: names (* for any part), addresses and networks (``10.0.0.0/8``) to which a
-            registry, hub or git server of the internet may redirect, such as its storage in a
-            private network behind a split DNS. Other private addresses are refused. Through an HTTP
-            proxy, which resolves names itself, only addresses in URLs are compared.
+        private_servers: names (* for any part), addresses and networks (``10.0.0.0/8``) to which an
+            internet registry, hub or git server may redirect, such as its storage in a private
+            network behind a split DNS. Other private addresses are refused. Through an HTTP proxy,
+            which resolves names itself, only addresses in URLs are compared.
         hub_endpoint: address of the hub for queries and downloads.
         hub_token_file: file on the controller with a token for gated models; default: the
             environment's HF_TOKEN.

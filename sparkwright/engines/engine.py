@@ -229,7 +229,7 @@ class Configuration:
         version: the engine's version in the image's tag; None if no card gives it.
         drafter_mount: path of the drafter in the container.
         unified: whether CPU and GPU share one pool of memory.
-        gpus: number of GPUs on all of its hosts; None if unknown.
+        gpus: number of GPUs on all hosts of the service; None if unknown.
         pool_gib: memory of the GPU, or of the shared pool; None if unknown.
     """
 

@@ -121,10 +121,10 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
 def guard_connections() -> None:
     """Limit a host's output, and prevent its password prompts and cursor movements.
 
-    Reasons: ``read_buffer`` reads without a limit; ``execute_command_with_sudo_retry`` asks for
+    Reasons: ``read_buffer`` reads without a limit; ``execute_command_with_sudo_retry`` prompts for
         sudo's password, in the middle of a run, if a failing command prints a certain line, and
-        answers the host with it; lines of the log, errors of the connection among them, are printed
-        unfiltered.
+        sends the password to the host; lines of the log, errors of the connection among them, are
+        printed unfiltered.
 
     Worth: no host gets sudo's password, or fills the memory
     (`test_a_host_that_asks_for_a_password_gets_no_password`,
@@ -235,8 +235,8 @@ def leave_out(host: Host) -> None:
     """Skip all further operations on this host.
 
     Reason: ``State.fail_hosts`` raises if no host is left, and the final report has more details
-        than its message. Outside of a site pyinfra also prompts whether to continue, even under
-        ``--dry``.
+        than the exception's message. Outside of a site pyinfra also prompts whether to continue,
+        even under ``--dry``.
 
     Worth: the last refused host is reported like all others
         (`test_every_fault_of_a_refused_host_is_reported_at_once`).
@@ -306,7 +306,7 @@ def pass_commands(
     """Call ``passed`` with each command of an operation before it runs, and name the running
     command.
 
-    Reason: at ``operation_host_start`` pyinfra has not determined yet whether the operation has
+    Reason: at ``operation_host_start`` pyinfra has not yet determined whether the operation has
         commands, and ``operation_host_success`` does not report whether a command ran.
 
     Worth: foreign operations run under the host's lock, and are counted

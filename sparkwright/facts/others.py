@@ -1,4 +1,4 @@
-"""Foreign operations: count their changes, and forget the host's observation after them.
+"""Foreign operations: count their changes, and drop the host's observation after the operation.
 
 sparkwright's own operations count their changes themselves. This module follows operations of
 pyinfra or of the user, so that these operations can run between sparkwright's operations.

@@ -1,8 +1,8 @@
 """List models, images and their parts on a host with their sizes, and prune them on request.
 
 The program runs on the host as root. A release under ``services/<name>/releases`` names its
-directories and its image in its Compose file. An item that neither a kept release nor the plan
-names is not needed.
+directories and its image in its Compose file. An item is needed only if a kept release or the plan
+names the item.
 """
 
 import os

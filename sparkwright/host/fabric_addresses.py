@@ -4,7 +4,7 @@ root.
 A timer that reverts the change is started before the change. The timer is stopped once a test has
 passed: the controller has reached the host again, and all peers answer on the rails. After all
 hosts have passed the test once, each host repeats the test, so either all hosts keep the change or
-none does. The timer is a unit on the disk, so it survives a power cut.
+no host keeps it. The timer is a unit on the disk, so it survives a power cut.
 """
 
 import shlex

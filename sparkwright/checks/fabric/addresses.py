@@ -74,7 +74,7 @@ def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricSt
 
 def problems(wanted: FabricAddresses, host: str, state: FabricState, came: str | None,
              present: frozenset[str]) -> list[Finding]:  # fmt: skip
-    """Return the problems that keep a host's addresses from being changed.
+    """Return the problems that prevent a change of a host's addresses.
 
     Args:
         came: the address at which the controller reached the host.

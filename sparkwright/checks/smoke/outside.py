@@ -1,8 +1,8 @@
 """Requests without the key, sent from the controller to a host's ports over the network.
 
 Each inference route of every engine gets an empty object without a key and with a wrong key, so
-that nothing is generated even if the route requires no key. Ports for the host itself must refuse a
-connection.
+that nothing is generated even if the route requires no key. Ports that only the host may use must
+refuse a connection.
 """
 
 import secrets

@@ -149,8 +149,8 @@ DOCUMENT = Answer
 def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
     """Talk to a service, with the sampling of its card.
 
-    Without a name, the first service that answers is used. A model of another kind gets its kind's
-    own request once: speech to transcribe, a word to speak, a picture to draw, documents to rank.
+    Without a name, the first service that answers is used. A model of another kind gets one request
+    of its kind: speech to transcribe, a word to speak, a picture to draw, documents to rank.
 
     The prompt comes from --prompt, from standard input if it is not a terminal, or line by line.
     Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, and a second

@@ -197,7 +197,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
     there would get the token.
 
     Raises:
-        UserError: the address stands for every address, or the page can't listen at the address.
+        UserError: the address is a wildcard, or the page can't listen at the address.
     """
     sockets: list[socket.socket] = []
     for place in (address, "::1") if address == LOOPBACK else (address,):

@@ -36,7 +36,8 @@ class Gather:
 
 @records.dataclass(frozen=True)
 class MeasureRequest:
-    """Measurements to take. ``listen`` starts the listening side without a wait for its end."""
+    """Measurements to take. ``listen`` starts the listening side, and does not wait for the process
+    to end."""
 
     pings: tuple[icmp.Ping, ...] = ()
     listen: tuple[Stream, ...] = ()

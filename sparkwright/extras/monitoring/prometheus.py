@@ -81,7 +81,7 @@ def _target(address: str, port: int, **labels: str) -> dict[str, Any]:
 
 
 def renamed() -> dict[str, str]:
-    """Metrics of other engines -> the default engine's names for them."""
+    """Metrics of other engines -> the default engine's names for these metrics."""
     names = _metrics(engine(DEFAULT))
     return dict(
         _histogram(metric, names[neutral])
