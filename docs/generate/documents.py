@@ -195,7 +195,7 @@ class ServiceSummary(TypedDict):
         current, good: the release that must run, and the last release that gave real answers.
         unit: systemd's properties.
         health: null if its port is unknown.
-        stopped: record of the last stop; the service may have been started since.
+        stopped: record of the last stop; the service may have been started since then.
     """
 
     current: str | None

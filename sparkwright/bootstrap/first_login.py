@@ -1,6 +1,6 @@
 """First login to a box with the user's own ssh: host key, password, and the user's key.
 
-The user's ssh_config, agent and jump hosts apply. ssh asks about the host key once, and refuses
+The user's ssh_config, agent and jump hosts apply. ssh prompts for the host key once, and refuses
 another key. A password answers only the password prompt of this host, from the ssh that connects to
 the host. The password is not stored: sparkwright installs the user's key with it, and tries it for
 sudo. The login to a jump host comes first, in the same way, with the jump host's own password.
@@ -60,7 +60,7 @@ class Login:
 
     Attributes:
         name, data: name and data of the host, as an inventory has them.
-        ask: function that asks the user; None without a terminal.
+        ask: function that prompts the user; None without a terminal.
         password: the password that the box accepted, for the login or for sudo.
         made_key: the private key that was made for a user without a key.
         jumps: the jump hosts to the box, as ssh's ProxyJump; without ssh_config's jump hosts.
@@ -112,10 +112,10 @@ class Login:
         return f"{self.user}@{host}"
 
     def open(self) -> None:
-        """Ensure that the user's key opens the box, and that the box's user can become root.
+        """Ensure that the box accepts the user's key, and that the box's user can become root.
 
         Raises:
-            UserError: the reason, with the remedy.
+            UserError: the login or sudo fails; the message has the reason and the remedy.
         """
         code, out = self._by_key(_LOOK)
         if code == 0 or "0" in out.splitlines():
@@ -139,8 +139,8 @@ class Login:
         return code, out
 
     def _open_jump(self) -> None:
-        """Ensure that a key opens the last jump host, too: a deploy logs in to the jump host with a
-        key only.
+        """Ensure that the last jump host also accepts a key: a deploy logs in to the jump host with
+        a key only.
         """
         before, _, last = self.settings.get("proxyjump", ["none"])[0].rpartition(",")
         # ssh itself reports jump hosts that lead to each other.

@@ -53,7 +53,7 @@ def box(name: str, data: Mapping[str, Any] | None = None) -> Box:
 
 def kind(gpu: Gpu) -> str | None:
     """Return the GPU's name for `init`, by compute capability and memory; cards report slightly
-    less memory than their names promise.
+    less memory than their names state.
     """
     family = FAMILIES.get(gpu.compute_cap or "")
     if family is None:

@@ -1,9 +1,10 @@
-"""Read signing keys of apt repositories, check their fingerprints, and write them in apt's format.
+"""Read signing keys of apt repositories, check the fingerprints, and write the keys in apt's
+format.
 
 This module reads only the part of OpenPGP (RFC 4880) that a public key needs: packets of five tags
 with definite lengths, fingerprints of version 4. The programs that apt runs (gpgv, sqv) accept
-further packets, and trust every key that they find in the file; so this module refuses a file with
-other packets.
+further packets, and trust every key that they find in the file; therefore this module refuses a
+file with other packets.
 """
 
 import base64
@@ -59,7 +60,7 @@ def key_text(repository: Repository) -> str:
 
 
 def binary(data: bytes) -> bytes:
-    """Return the packets of a key, from either form. Raises ValueError."""
+    """Return the packets of a key in binary form or ASCII armour. Raises ValueError."""
     if b"-----BEGIN PGP" not in data:
         return data
     blocks = _ARMOUR.findall(data)
@@ -69,7 +70,7 @@ def binary(data: bytes) -> bytes:
 
 
 def armoured(packets: bytes) -> str:
-    """Return the text of a file ``.asc`` for apt; gpg requires the checksum at the text's end."""
+    """Return the text of an ``.asc`` file for apt; gpg requires the checksum at the text's end."""
     text = base64.b64encode(packets).decode()
     lines = [text[at : at + 64] for at in range(0, len(text), 64)]
     begin, end = (f"-----{word} PGP PUBLIC KEY BLOCK-----" for word in ("BEGIN", "END"))
@@ -94,7 +95,7 @@ def fingerprints(packets: bytes) -> list[str]:
     signature.
 
     Raises:
-        ValueError: the text is not a public key, or contains other packets too.
+        ValueError: the text is not a public key, or also contains other packets.
     """
     keys: list[str] = []
     subkeys: list[bool] = []

@@ -58,7 +58,8 @@ def every_package(step: str) -> list[str]:
 
 
 def packages_of(step: str, box: Box, source: PackageSource | None) -> Packages:
-    """Return a step's packages on a type of machine; ``names`` is empty if the step needs none.
+    """Return a step's packages on a type of machine; ``names`` is empty if the step needs no
+    package.
 
     Args:
         source: the user's own source, which takes precedence.

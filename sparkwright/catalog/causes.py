@@ -28,13 +28,13 @@ class Cause(Data):
     """A known cause of a slow service.
 
     Attributes:
-        id: its name in reports.
+        id: the cause's name in reports.
         when: symptoms that must all be present.
         concurrency: least number of requests at a time.
         prompt_tokens: least length of the prompt.
         tags: image tags with this cause; empty for any tag.
         ruled_out_by: vLLM argument -> value that rules out this cause.
-        explanation: the cause in a phrase, after "perhaps".
+        explanation: the cause as a phrase, which the output puts after "perhaps".
         look: way to confirm the cause.
     """
 

@@ -22,10 +22,11 @@ _KERNELS = ("/proc", "/sys", "/dev")
 
 
 def refuse_privileged(data: Any) -> Any:
-    """Return settings unchanged, unless they require a privileged container.
+    """Return the settings unchanged, unless they require a privileged container.
 
     Raises:
-        ValueError: names the settings for the intended effect.
+        ValueError: the settings have ``privileged``; the message names the settings for the
+            intended effect.
     """
     if isinstance(data, dict) and "privileged" in data:
         raise ValueError(

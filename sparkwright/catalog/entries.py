@@ -23,9 +23,9 @@ class GpuClaim(data.Data):
     """A card's claim about a GPU; a recipe's ``needs`` decide where this tool runs the recipe.
 
     Attributes:
-        gpu: its name on the card.
-        claim: ``validated`` was run by the card's author, ``listed`` is named as fitting,
-            ``untested`` is expected to fit, ``rebuild`` needs its own image, ``no`` fails.
+        gpu: the GPU's name on the card.
+        claim: ``validated``: run by the card's author; ``listed``: named as fitting; ``untested``:
+            expected to fit; ``rebuild``: needs a separate image; ``no``: fails.
         note: the card's remark on the claim.
     """
 
@@ -215,19 +215,19 @@ class Image(data.Data):
         newest_tag: the tag of services that name no tag.
         tags: tag -> its content.
         engine: the engine inside, a name of ``sparkwright.engines``.
-        entrypoint: the engine's program; for an image that is driven by variables the path of its
-            own entry point, which starts the engine's program by its name.
+        entrypoint: the engine's program; for an image that is driven by variables, the path of the
+            image's own entry point, which starts the engine's program by name.
         variables: variables of an image that is driven by its environment; None for other images.
         build: source of an image that no registry has; None for other images.
-        writable: directories that its programs write to, which stay writable under ``hardening:
-            strict``.
-        known_files: paths of its chat templates and plugins, which arguments may name; ``*`` stands
-            for any characters.
+        writable: directories that the image's programs write to, which stay writable under
+            ``hardening: strict``.
+        known_files: paths of the image's chat templates and plugins, which arguments may name;
+            ``*`` stands for any characters.
         gpus: the card's claims about GPUs.
-        license: terms of its content.
+        license: terms of the image's content.
         duties: the card's demands on an operator.
-        settings: variables that its card documents in addition to ``variables``.
-        beside: other images that its card names.
+        settings: variables that the card documents in addition to ``variables``.
+        beside: other images that the card names.
         issues: known mistakes with this image, by tag.
     """
 
@@ -282,8 +282,8 @@ class KvLayers(data.Data):
 
     Attributes:
         layers: number of layers.
-        heads: heads of keys and values in each.
-        head_dim: numbers in a head.
+        heads: heads of keys and values in each layer.
+        head_dim: dimension of each head.
         window: tokens that sliding-window layers keep; None for full attention.
     """
 
@@ -293,7 +293,7 @@ class KvLayers(data.Data):
     window: int | None = Field(default=None, gt=0)
 
     def numbers(self, tokens: int) -> int:
-        """Numbers in the keys of a sequence of this many tokens; values have the same number."""
+        """Count of the numbers in the keys of a sequence, which is also the count in its values."""
         return self.layers * self.heads * self.head_dim * min(tokens, self.window or tokens)
 
 
@@ -318,9 +318,9 @@ class ContentCheck(data.Data):
     """Check of a model's headers and small files before the model is used.
 
     Attributes:
-        id: its name in messages.
+        id: the check's name in messages.
         why: consequence of a failed check.
-        absent, present: prefix of tensors' names that no tensor has, or some tensor has.
+        absent, present: prefix that no tensor's name has, or that some tensor's name has.
         file, key, contains: a list in a JSON file of the repository that holds these values.
     """
 
@@ -346,7 +346,7 @@ class Model(data.Data):
     """A Hugging Face repository at a revision.
 
     Attributes:
-        repository: its name on the hub, ``organisation/name``.
+        repository: the repository's name on the hub, ``organisation/name``.
         family: name of the model's family, which rules and drafters refer to, e.g. ``qwen3.6-27b``.
         task: kind of requests that the model is made for; ``completion`` for a base model.
         role: ``body`` computes the answer; ``drafter`` proposes its tokens.
@@ -358,23 +358,23 @@ class Model(data.Data):
         projector: path of the GGUF file for image input (mmproj).
         gguf: facts of the served file's header. A run reads the header, and replaces the value of
             this entry.
-        architecture: the class in its config.json, by which vLLM finds its implementation; None
+        architecture: the class in config.json, by which vLLM finds the implementation; None
             leaves the class unchecked.
         size_gib: size of all files together, from the card's GB; None if unknown.
         loaded_gib: memory of the loaded weights, from the card's GB.
         context: tokens that the model was made for.
         capabilities: abilities in addition to text.
         kv: layers that keep keys and values; empty if no card gives them.
-        hybrid: whether its other layers keep a state instead (Gated DeltaNet, Mamba), which changes
+        hybrid: whether the other layers keep a state instead (Gated DeltaNet, Mamba), which changes
             vLLM's defaults.
         pairs_with: drafters made for this body.
-        sampling: its authors' advice.
+        sampling: the authors' advice on sampling.
         status, reason: the cards' status of the model, and the reason for a failure.
         known_bad: older revisions and their faults, as text.
         code: reviewed Python files of the repository, which ``trust_remote_code`` may run.
         switches: settings of the chat template in a request.
         gpus: the card's claims about GPUs.
-        license: terms of its publication.
+        license: terms of the publication.
         duties: the card's demands on an operator.
         checks: required content of the files, which also reveals a bad revision.
         issues: known mistakes with this model.
@@ -573,10 +573,10 @@ class Recipe(data.Data):
         arguments: ``vllm serve`` arguments, in order, with underscores; ``true`` is a bare flag.
         shm_gib: size of /dev/shm that the card requires.
         memlock: whether the card lifts the limit of locked memory.
-        exceptions: rights that its container gets beyond the default.
-        files: chat templates, plugins and configuration for its container (docs/services.md).
-        secrets: names of secrets that its container reads as ``/run/secrets/NAME``; the service
-            names the source of each.
+        exceptions: rights that the container gets beyond the default.
+        files: chat templates, plugins and configuration for the container (docs/services.md).
+        secrets: names of secrets that the container reads as ``/run/secrets/NAME``; the service
+            names each secret's source.
         patches: steps that make a derived image of ``image``, in order.
         boot_seconds: longest time of a first boot until ``/health`` answers.
         first_answer_seconds: longest time of the first generation after ``/health`` answers.

@@ -46,11 +46,12 @@ class Gguf(data.Data):
     """Facts about a model from its GGUF header.
 
     Attributes:
-        file: its path in the repository; the first part's path for a split model.
+        file: the file's path in the repository; the first part's path for a split model.
         projector: path of the file for image input; None without this file.
         projector_bytes: size of the projector.
         architecture: llama.cpp's name of the architecture, such as ``qwen3moe``.
-        quantization: the name of its file type, such as ``Q4_K_M``; None if it has no name.
+        quantization: the name of the file type, such as ``Q4_K_M``; None for a file type without a
+            name.
         context: tokens that the model was made for.
         pooling: pooling of a model that gives vectors or scores; None for a model that writes text.
         layer_bytes: bytes of each block's tensors in all parts of the file.

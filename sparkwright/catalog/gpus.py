@@ -22,9 +22,9 @@ class Family:
     Attributes:
         group: group of the inventory; its file in group_data has the services.
         architecture: architecture of machines with these GPUs, by its name in registries.
-        generation: name of its kernels in vLLM's own recipes.
-        cards: least dedicated memory of a card, in GiB, by its common names; None if the GPU has no
-            dedicated memory.
+        generation: name of the GPUs' kernels in vLLM's own recipes.
+        cards: least dedicated memory of a card, in GiB, by the card's common names; None if the GPU
+            has no dedicated memory.
         vllm_recipes: name of a card -> its name in vLLM's own recipes.
         pool_gib: lowest observed MemTotal, if CPU and GPU share one pool.
     """
@@ -68,7 +68,7 @@ def card_of(cap: str) -> str:
 
 
 def family(cap: str | None) -> str:
-    """``12.1`` -> ``GB10 (sm_121a)``."""
+    """Return the name of a compute capability: ``12.1`` -> ``GB10 (sm_121a)``."""
     if cap in FAMILIES:
         return FAMILIES[cap].name
     match = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", cap or "")
@@ -79,7 +79,7 @@ def family(cap: str | None) -> str:
 
 
 def driver_major(version: str | None) -> int | None:
-    """``580.95.05`` -> 580; None without a number."""
+    """Return the major version: ``580.95.05`` -> 580; None without a number."""
     match = re.match(r"\d{1,9}", version or "")
     return int(match[0]) if match else None
 

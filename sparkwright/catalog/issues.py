@@ -1,7 +1,7 @@
 """Known issues as data: the failure, its conditions, and the setting that avoids it.
 
-A fact of a card belongs to the tag on which it was measured. So an issue is an entry of its image
-or model with conditions, and a new tag's breakage is a few lines of YAML.
+A fact of a card belongs to the tag on which it was measured. An issue is therefore an entry of its
+image or model, with conditions, and a new tag's breakage is a few lines of YAML.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Condition(Data):
         any_of: one of these values; text is compared without regard to case.
         none_of: none of these values; an absent value meets the condition.
         above, below: a limit that the number must exceed, or stay below.
-        present: whether the value exists, written or vLLM's default.
+        present: whether the value exists, as written or as vLLM's default.
         unlike: a case-sensitive pattern that the whole value must not match; an absent value meets
             the condition.
     """

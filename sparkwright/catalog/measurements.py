@@ -39,7 +39,7 @@ class Row(Data):
         decode: tokens/s of one stream while decoding.
         decode_mean, decode_min, decode_p95, decode_max: other statistics of decode.
         aggregate: tokens/s of all streams together.
-        aggregate_peak: the best of aggregate.
+        aggregate_peak: the highest value of aggregate.
         prefill: tokens/s of the prompt.
         ttft, tpot: time to first token, time per output token; median unless named otherwise.
         ttft_mean, ttft_min, ttft_max, ttft_p95: other statistics of ttft.
@@ -91,10 +91,10 @@ class Measurement(Data):
     """A published table, with the hardware and software of the measurements.
 
     Attributes:
-        body, drafter: the measured models; drafter None without speculative decoding.
-        image, tag: the serving image; tag None if the card does not name it.
+        body, drafter: the measured models; drafter is None without speculative decoding.
+        image, tag: the serving image; tag is None if the card does not name the tag.
         recipe: the catalog's recipe with the same settings, if any.
-        gpu: its name on the card.
+        gpu: the GPU's name on the card.
         conditions: settings of the run that the card names, e.g. ``temperature: 0``.
         status: ``measured``; ``provisional`` or ``historical`` if the card marks it so.
         note: caution for a comparison with the table.

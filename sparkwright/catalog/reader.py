@@ -173,7 +173,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
     """Read every ``*.yaml`` below the directories and check that every name has an entry.
 
     Raises:
-        UserError: names every problem of every file.
+        UserError: a file has a problem; the message names every problem of every file.
     """
     raw: dict[Key, Read] = {}
     problems, files = user_error.Problems(), ParsedFiles()
@@ -207,7 +207,7 @@ def validated(data: dict[str, Any], where: str) -> Entry:
         where: the file, for messages.
 
     Raises:
-        UserError: names every problem of the catalog.
+        UserError: the catalog has a problem; the message names every problem.
     """
     try:
         return _ENTRY.validate_python(data)

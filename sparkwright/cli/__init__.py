@@ -1,4 +1,4 @@
-"""The command line of sparkwright, which supplements pyinfra's."""
+"""The command line of sparkwright, which supplements pyinfra's command line."""
 
 import gc
 import os
@@ -38,7 +38,7 @@ def sections() -> dict[str, dict[str, str]]:
 
 
 class _Lazy(click.Group):
-    """Loads a command's module on use, so that `check` does not wait for other modules."""
+    """Group that loads only the module of the used command, since others would delay `check`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, sorted."""
@@ -112,7 +112,7 @@ def _tell(error: UserError) -> None:
 def main(ctx: click.Context) -> None:
     """Set up boxes as model servers, and operate them.
 
-    `sparkwright up me@my-spark.local` is the first command: it sets up a box until the box answers.
+    `sparkwright up me@my-spark.local` is the first command: it sets up a box that answers requests.
     `sparkwright deploy` brings the hosts into the planned state, like pyinfra INVENTORY deploy.py.
 
     Commands accept names of hosts (HOST, a GROUP, a pattern such as 'spark-*') and of services
@@ -121,7 +121,7 @@ def main(ctx: click.Context) -> None:
     or the site's inventory.
 
     Run commands in the site's folder, which `up` or `init` makes. Shell completion: `eval
-    "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit
+    "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (or zsh_source, fish_source). Exit
     codes: 0 success, 1 a finding or failure, 2 unusable input or a mistake in the plan.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # no-color.org

@@ -43,7 +43,7 @@ def _services(command: _Command) -> _Command:
 def start(**more: Any) -> None:
     """Start services as they were last deployed, now and at every boot.
 
-    Exit code 0 only when every host answered and every started service gives real answers.
+    Exit with 0 only when every host answered and every started service gives real answers.
     """
     _control("start", **more)
 
@@ -58,7 +58,7 @@ def stop(**more: Any) -> None:
 
     As with `systemctl stop`, services stay stopped until the next start, a boot or a restart of
     Docker. A deploy also starts the services again, and names the user who stopped them. The
-    command does not wait for the host's lock, which a killed deploy may still hold. Exit code 0
+    command does not wait for the host's lock, which a killed deploy may still hold. Exit with 0
     only when every host answered and every service stopped.
     """
     _control("stop", **more)
@@ -73,7 +73,7 @@ def restart(**more: Any) -> None:
 
     Services restart host by host, so that other replicas serve meanwhile; if a host fails to come
     back, the command stops before the next host. With --now, all services restart at once, and
-    running requests are cut off. Exit code 0 only when every host answered and every service gives
+    running requests are cut off. Exit with 0 only when every host answered and every service gives
     real answers.
     """
     _control("restart", **more)
@@ -106,7 +106,7 @@ def activate(hosts: Hosts, why: str, dry: bool, yes: bool, as_json: bool) -> Non
 
     Running requests have drain_seconds to finish. Then SERVICE starts and must give real answers;
     otherwise the previous service starts again, and no further host is switched. Boots and deploys
-    keep the last activation. Exit code 0 only when SERVICE runs on every host that has it.
+    keep the last activation. Exit with 0 only when SERVICE runs on every host that has it.
     """
     # A whole host named beside HOST/SERVICE would also switch to the service.
     whole = any(hosts.services_of(host) is None for host in hosts.limit)
@@ -184,7 +184,7 @@ def _end(
     show: Callable[[str, Any], None],
     document: dict[str, Any] | None,
 ) -> NoReturn:
-    """Print every answer or the document, and exit with 0 only if every host succeeded."""
+    """Print every answer or the JSON document, and exit with 0 only if every host succeeded."""
     each = answers.answers
     if document:
         options.print_json(document)
@@ -209,8 +209,8 @@ def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) 
     """Switch to the previous release or to RELEASE, canaries first; switch back if the release
     fails.
 
-    The plan does not change: the next deploy returns to the newer release unless you set the tag
-    back, too.
+    The plan does not change: the next deploy returns to the newer release unless you also set the
+    tag back.
     """
     from sparkwright.run import rollout
 
@@ -229,9 +229,9 @@ def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) 
 def remove(hosts: Hosts, yes: bool, as_json: bool, bootstrap: bool | None, weights: bool) -> None:
     """Stop and remove services, units, releases and images; weights on request.
 
-    For named hosts, the changes of `bootstrap` are undone, too; --no-bootstrap keeps Docker and
+    For named hosts, the changes of `bootstrap` are also undone; --no-bootstrap keeps Docker and
     sudo for a later deploy. Containers that a deploy took over from a manual installation are
-    started again. Exit code 0 only when every host answered.
+    started again. Exit with 0 only when every host answered.
     """
     if hosts.named_services and bootstrap:
         raise click.UsageError("--bootstrap needs whole hosts: name no service")

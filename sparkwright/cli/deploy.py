@@ -23,8 +23,8 @@ def command(arguments: tuple[str, ...]) -> None:
 
     Hosts and groups must precede the first option; --limit may stand anywhere. Common options:
     --dry and --diff (change nothing), --data KEY=VALUE, --yes (no confirmation), --user, --key,
-    --same-sudo-password, -v (show pyinfra's own lines). pyinfra's help lists the rest. Exit code 0
-    when every host is as planned.
+    --same-sudo-password, -v (show pyinfra's own lines). pyinfra's help lists all other options.
+    Exit with 0 when every host is as planned.
     """
     without_secrets(arguments)
     if not Path(_DEPLOY).is_file():

@@ -53,7 +53,7 @@ def status(hosts: Hosts, as_json: bool, watch: bool) -> None:
     """Show release, tag, uptime, restarts, health and drift of every service, and the watch's
     findings.
 
-    Exit code 0 only when every host answered, every service runs as planned and is healthy, and the
+    Exit with 0 only when every host answered, every service runs as planned and is healthy, and the
     watch reports no error. --watch queries each host every five seconds, until Ctrl-C.
     """
     if watch:
@@ -97,7 +97,7 @@ def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
 def history(hosts: Hosts, as_json: bool, last: int) -> None:
     """Show switches, starts, stops and maintenance, with user, time, reason and duration.
 
-    Exit code 0 only when every host answered.
+    Exit with 0 only when every host answered.
     """
     answers = deployments(hosts)
     result = answers.answers
@@ -114,7 +114,7 @@ def history(hosts: Hosts, as_json: bool, last: int) -> None:
 def diff(hosts: Hosts, as_json: bool) -> None:
     """Show a deploy's changes to files of services, line by line.
 
-    Exit code 1 when anything differs or a host does not answer.
+    Exit with 1 when anything differs or a host does not answer.
     """
     answers = deployments(hosts, planless=False)
     result = answers.answers

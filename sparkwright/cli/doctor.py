@@ -26,7 +26,7 @@ def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
     and sends each idle service a short request of its kind.
 
     An examination takes about ten seconds, or half a minute if a service seems to hang, and
-    includes the ConnectX-7 fabric of a cluster. Exit code 0 only if every host answered without a
+    includes the ConnectX-7 fabric of a cluster. Exit with 0 only if every host answered without a
     finding.
     """
     if explain is not None:

@@ -87,7 +87,7 @@ def locked(
         confirmed: recipes whose patches fit their locked images.
 
     Raises:
-        UserError: names everything that can't be resolved.
+        UserError: an entry can't be resolved; the message names every such entry.
     """
     by_file: dict[str, dict[str, PlannedHost]] = {}
     for name, host in hosts.items():
@@ -164,7 +164,7 @@ def _pickles(plans: list[HostPlan], lock: locks.Lock, file: str) -> list[Finding
     """Report the pickles of each model, which are not fetched.
 
     Raises:
-        UserError: names everything that is not locked.
+        UserError: an entry is not locked; the message names every such entry.
     """
     references = [plan.references for plan in plans]
     resolution = locks.to_resolution(references, lock, file, bases=False)

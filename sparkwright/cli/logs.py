@@ -51,8 +51,8 @@ def command(
 
     Without --probes, access lines of sparkwright's own checks are left out. Times are in this
     machine's time zone. -f follows the logs until Ctrl-C, over the system's own ssh; with --json it
-    prints one object per line. Exit code 1 when a host did not answer, 2 when no host has a service
-    of this name.
+    prints one object per line. Exit with 1 when a host did not answer, with 2 when no host has the
+    service.
     """
     from sparkwright.run import questions
 

@@ -65,8 +65,8 @@ def verify(hosts: Hosts, as_json: bool) -> None:
     """Hash every file of the planned models on their hosts again.
 
     A deploy compares only size and modification time; this command also finds corrupted bytes. The
-    output names each damaged file, and the next deploy fetches it again. The
-    command changes nothing else.
+    output names each damaged file, and the next deploy fetches it again. The command makes no other
+    change.
     """
     from sparkwright.run import changes
 

@@ -39,7 +39,7 @@ def command(hosts: selection.Selection, files: bool, as_json: bool) -> None:
 
     The output has resolved settings with their sources, downloads, a memory bar, and at the end
     licences and operators' duties. No host or registry is contacted; the hub is queried only for an
-    unlocked model that a service names without a recipe. Exit code 2 if a mistake would stop a run.
+    unlocked model that a service names without a recipe. Exit with 2 if a mistake would stop a run.
     """
     planned_hosts = load_judged(hosts).or_raise()
     by_file = locks(planned_hosts)

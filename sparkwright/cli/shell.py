@@ -32,7 +32,7 @@ def command(ctx: click.Context, hosts: selection.Selection) -> None:
 
     The command connects with `ssh -t` and the inventory's user, port, key and known hosts; sudo may
     prompt on this terminal. Example: `sparkwright shell spark-1 -- nvidia-smi`. The exit code is
-    the command's, or 255 if ssh fails.
+    the command's code, or 255 if ssh fails.
     """
     host, name = _service(hosts)
     tty = sys.stdin.isatty() and sys.stdout.isatty()

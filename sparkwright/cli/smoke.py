@@ -20,8 +20,8 @@ def command(hosts: Hosts, as_json: bool) -> None:
 
     The tests cover names, key, chat, stream, thinking, tools, JSON, images, long prompts, the
     context's end, drafts, cached prefixes, and as many concurrent requests as the service accepts.
-    They take minutes and put load on the services, but change nothing. .sparkwright/smoke/ keeps
-    the results. Exit code 1 when a check fails or a host does not answer.
+    The tests take minutes and put load on the services, but change nothing. .sparkwright/smoke/
+    keeps the results. Exit with 1 when a check fails or a host does not answer.
     """
     from sparkwright.run import questions
 

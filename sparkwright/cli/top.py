@@ -29,9 +29,9 @@ def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
     """Show every service's load: tokens/s, requests, KV cache, drafts, GPU and memory.
 
     TOK/S and ACC (the share of drafted tokens that are accepted) cover the last interval; other
-    figures are current. With several GPUs, the busiest counts. On a terminal the screen is redrawn;
-    elsewhere `top` prints a table per interval, or a line with --json. Ctrl-C ends the command.
-    Exit code 1 when a host does not answer.
+    figures are current. With several GPUs, the busiest GPU counts. On a terminal the screen is
+    redrawn; elsewhere `top` prints a table per interval, or a line with --json. Ctrl-C ends the
+    command. Exit with 1 when a host does not answer.
     """
     from sparkwright.run.questions import current_load, follow
 

@@ -102,10 +102,10 @@ def command(
     \b
     sparkwright up me@my-spark.local
 
-    `up` prompts once each for the box's host key, its password and the plan. It uses the password
+    `up` prompts once each for the box's host key, its password and the plan. `up` uses the password
     in this run only, to install your SSH key and a rule for sudo without a password. Finished steps
     are not repeated: the same command continues an interrupted run, and another box joins the same
-    site. Exit code 0 only when every box has answered.
+    site. Exit with 0 only when every box has answered.
     """
     terminal = _on_a_terminal()
     if not (yes or terminal):

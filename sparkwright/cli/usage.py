@@ -38,7 +38,7 @@ def command(hosts: Hosts, key: str | None, model: str | None, since: str, as_jso
     """Show requests and tokens of each key and model, as the fleet's addresses counted them.
 
     Days are in UTC; with --json, rows are per day. Requests to a service's own port are not
-    counted. Exit code 1 when an address did not answer.
+    counted. Exit with 1 when an address did not answer.
     """
     from sparkwright.run import questions
 

@@ -1,4 +1,4 @@
-"""Checks of pyinfra's command line: it must select a host, and a host has one kind of GPU."""
+"""Checks of pyinfra's command line, which must select a host; a host has one kind of GPU."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -16,7 +16,7 @@ class FabricAddresses(BaseModel):
     """Addresses that ``sparkwright fabric addresses`` writes with netplan.
 
     Attributes:
-        shape: ``pair`` (one cable), ``ring`` (port 0 of each host to port 1 of the next) or
+        shape: ``pair`` (one cable), ``ring`` (port 0 of each host to the next host's port 1) or
             ``switch``.
         hosts: hosts in the order of a ring's cables. The first host's addresses end in .11.
         network: network of the first rail; each further rail has the next network of that size.

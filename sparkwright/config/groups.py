@@ -30,7 +30,8 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
     """Return the groups among an inventory's top-level variables.
 
     Raises:
-        UserError: names every host and group in a form that pyinfra can't read.
+        UserError: pyinfra can't read the form of a host or group; the message names every such host
+            and group.
     """
     groups: dict[str, Group] = {}
     problems = Problems()

@@ -3,7 +3,7 @@
 pyinfra takes half a second to import; ``sparkwright check`` must answer in less than a second. This
 module reads a part of pyinfra's inventory format: a Python file whose top-level lists of names, or
 of (name, data) pairs, are groups, and ``group_data/<group>.py``. A test compares the result with
-pyinfra's.
+pyinfra's result.
 
 ``with_host`` adds a host as one line of Python at the end of an inventory.
 """
@@ -102,7 +102,7 @@ def read_inventory(
         overrides: ``key=value`` texts, as for pyinfra's ``--data``.
         for_pyinfra: whether pyinfra reads the files next. Files that import pyinfra are then only
             compiled, since pyinfra's own context does not exist yet.
-        group_data: whether to read the inventory's group_data, too.
+        group_data: whether to also read the inventory's group_data.
 
     Raises:
         UserError: a file can't be read or run, or the inventory has no hosts.
@@ -150,7 +150,7 @@ def check_inventory(
         own_folder: whether to read the site's group_data besides the inventory.
 
     Raises:
-        UserError: names file and line of everything that can't be read or run.
+        UserError: a file can't be read or run; the message names every such file and the line.
     """
     problems = Problems()
     path = Path(inventory)
@@ -217,7 +217,7 @@ def limited(
     pattern of names.
 
     Raises:
-        UserError: names each pattern without a host.
+        UserError: a pattern has no host; the message names every such pattern.
     """
     chosen: set[str] = set()
     problems = Problems()
@@ -258,7 +258,7 @@ def overrides_by_key(overrides: Iterable[str]) -> dict[str, Any]:
     """Parse the values of ``--data`` by pyinfra's rules, by key.
 
     Raises:
-        UserError: names each value that can't be used.
+        UserError: a value can't be used; the message names every such value.
     """
     result = {}
     problems = Problems()

@@ -62,7 +62,7 @@ class KeyFile:
     """The files of one key.
 
     Attributes:
-        path: file with its current value.
+        path: file with the key's current value.
         new: file with the value that a rotation brings to the hosts.
         old: file with the value from before a rotation.
         revoked: empty file that exists while the key is revoked.
@@ -74,7 +74,7 @@ class KeyFile:
         self.new, self.old, self.revoked = (path.with_name(f"{path.name}.{kind}") for kind in kinds)
 
     def values(self, *, dry: bool = False) -> tuple[Secret, ...]:
-        """Return the valid values; a missing key is made, unless it was revoked or in a dry run."""
+        """Return the valid values; a missing key is made, except for a revoked key or a dry run."""
         current = () if self.revoked.exists() else (api_key(self.path, {}, dry=dry),)
         beside = (item for item in (self.new, self.old) if item.exists())
         return (*current, *(api_key(item, {}) for item in beside))

@@ -141,7 +141,7 @@ def address(text: str, label: str) -> Address:
         label: name to show for an Apprise URL, since its host may be a token.
 
     Raises:
-        ValueError: the text is not an address; the message does not contain it.
+        ValueError: the text is not an address; the message does not contain the text.
     """
     if not text.isprintable() or " " in text:
         raise ValueError("an address must not contain spaces or control characters")

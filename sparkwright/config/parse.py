@@ -1,8 +1,8 @@
 """Parse a host's inventory and group_data into settings; a mistake names its file and key.
 
 pyinfra does not validate a host's connection keys: with port 70000 it connects to port 4464, and
-with a negative number of retries it runs no operation at all. This module validates these keys,
-too.
+with a negative number of retries it runs no operation at all. This module also validates these
+keys.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -109,7 +109,7 @@ def parse_settings(
         origin: file that a top-level key comes from, for messages.
 
     Raises:
-        UserError: names every problem of this host.
+        UserError: a setting is invalid; the message names every problem of this host.
     """
     problems = Problems()
     own = dict(_within_bounds(host, data, origin, problems))

@@ -2,7 +2,8 @@
 
 The wheel contains the library's data inside the package (pyproject.toml includes it there); in a
 checkout, the data is at the root. The site is the working directory, as for pyinfra: its
-``templates/`` and ``catalog/`` take precedence over the library's unless they are the same folders.
+``templates/`` and ``catalog/`` take precedence over the library's folders unless the folders are
+the same.
 """
 
 from collections.abc import Iterable
@@ -21,13 +22,13 @@ BENCH_PINS = DATA / "constraints-bench.txt"
 
 
 def catalogs(more: Iterable[str | Path] = ()) -> list[Path]:
-    """Return the library's catalog, the site's, then ``more``: later catalogs take precedence."""
+    """Return the library's and the site's catalog, then ``more``, in rising precedence."""
     own, named = _of_site(CATALOG), [Path(folder) for folder in more]
     return [CATALOG, *([own] if own and own not in named else []), *named]
 
 
 def template_folders(below: str = ".") -> list[Path]:
-    """Return the folders to search for templates, the site's first."""
+    """Return the folders to search for templates, the site's folder first."""
     own = _of_site(TEMPLATES)
     return [folder / below for folder in ([own, TEMPLATES] if own else [TEMPLATES])]
 

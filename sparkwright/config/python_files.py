@@ -31,7 +31,7 @@ TAKING = 60.0
 
 
 class _TooLong(BaseException):
-    """A file runs too long. The file's own ``except Exception`` does not catch it."""
+    """A file runs too long. The file's own ``except Exception`` does not catch this exception."""
 
 
 def source(path: Path) -> tuple[ast.Module, CodeType]:

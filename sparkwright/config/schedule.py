@@ -21,7 +21,7 @@ class Calendar:
 
     Attributes:
         days: days on which the hours begin, by ``DAYS``.
-        begin, end: minutes of the day; an end before the begin is on the next day.
+        begin, end: minutes of the day; an end before the start is on the next day.
     """
 
     days: tuple[int, ...]
@@ -29,7 +29,7 @@ class Calendar:
     end: int
 
     def windows(self) -> Iterator[tuple[int, int]]:
-        """Yield begin and end in minutes of the week, which begins on Monday. A window that reaches
+        """Yield start and end in minutes of the week, which begins on Monday. A window that reaches
         into the next week is split in two.
         """
         for day in self.days:
@@ -40,7 +40,7 @@ class Calendar:
                 yield 0, end - WEEK
 
     def times(self) -> tuple[str, ...]:
-        """Return begin and end in the syntax of ``OnCalendar=``."""
+        """Return start and end in the syntax of ``OnCalendar=``."""
         over = self.begin + self._length
         after = tuple(sorted({(day + over // DAY) % 7 for day in self.days}))
         return _on(self.days, self.begin), _on(after, over % DAY)

@@ -21,11 +21,11 @@ def printed(command: tuple[str, ...], setting: str, *, shown: bool = True) -> st
     """Return the output of a command without surrounding white space. The command runs once per
     run.
 
-    The command is started unchanged, without a shell and without standard input. Messages show its
-    standard error, and never its output.
+    The command is started unchanged, without a shell and without standard input. Messages show the
+    command's standard error, and never the command's output.
 
     Args:
-        setting: name of its setting, for messages.
+        setting: name of the command's setting, for messages.
         shown: whether messages show the command's arguments.
 
     Raises:

@@ -163,7 +163,7 @@ def made(path: Path, text: str) -> None:
 
 
 def checked(key: str, where: str) -> Secret:
-    """Return a key that survives an environment file and an HTTP header. Raises UserError."""
+    """Return a key that an environment file and an HTTP header can contain. Raises UserError."""
     if not _FORM.fullmatch(key):
         raise _MESSAGES.refusal("unusable-key", where)
     return Secret(key)

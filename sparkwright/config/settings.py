@@ -64,10 +64,10 @@ class RolloutSettings(_Settings):
         soak_seconds: observation of a switched host before the next batch; some releases fail after
             a minute.
         notice_seconds: time in which a proxied service reports 503 before it drains; must exceed
-            the time until the fleet's address notices.
+            the time until the fleet's address detects 503.
         drain_seconds: time for running requests before a service behind a proxy stops.
-        on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` rolls back
-            the hosts switched before it, too.
+        on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` also rolls
+            back hosts switched earlier.
         unprepared: reaction to a host that can't get its image or weights: leave out the host
             (``leave``) or switch no host (``stop``).
     """
@@ -151,9 +151,9 @@ class ServiceSettings(_Settings):
         recipe: a recipe's name in the catalog. Set either ``recipe`` or ``model``.
         model: a Hugging Face repository, ``organisation/name``, served by the catalog's best
             recipe, or by a recipe from its files (docs/own-models.md). ``organisation/name:Q4_K_M``
-            or ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest file
-            that fits the GPU.
-        revision: branch, tag or commit of ``model``; default: its main branch.
+            or ``organisation/name/file.gguf`` selects a GGUF file; default: the largest file that
+            fits the GPU.
+        revision: branch, tag or commit of ``model``; default: the main branch.
         engine: engine for ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Default: llama.cpp for
             GGUF files, otherwise vLLM.
         image: the catalog's image for ``model``; default: the engine's stock image.
@@ -180,16 +180,16 @@ class ServiceSettings(_Settings):
             their URL, such as ``upload.wikimedia.org``. Default: none; requests carry ``data:``
             URLs.
         smoke: the service's smoke test.
-        outgoing: whether the container may open connections; ``media_domains`` allows them, too.
-            Otherwise the container has no network behind the proxy, and an isolated network
-            without the proxy.
+        outgoing: whether the container may open connections; ``media_domains`` also allows
+            connections. Otherwise the container has no network behind the proxy, and an isolated
+            network without the proxy.
         hardening: ``strict`` also makes the container's root file system read-only and its written
             files temporary.
         boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.
             Default: yes, except with ``strict``.
         exceptions: exceptions to the container's restrictions, with reasons, besides the recipe's.
         silenced: rule -> reason for ignoring it; every run repeats the reason.
-        exclusive: name of a group. Only one service of the group runs: the first in the file, until
+        exclusive: name of a group. Only one service per group runs: the first in the file, until
             you activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
             its group runs. This setting needs ``exclusive`` and ``proxy``.
@@ -371,12 +371,12 @@ class HostSettings(_Settings):
         image_mirrors: registry host -> ``http(s)://host:port`` to pull from; address of an image's
             git repository -> address to clone.
         image_keys: pattern of an image's ``host/path`` -> file on the controller with its
-            publisher's public key (cosign.pub). Images without that signature are not deployed
+            publisher's public key (cosign.pub). Images without this signature are not deployed
             (docs/security.md). The first matching pattern counts.
-        private_servers: names (* for any part), addresses and networks (``10.0.0.0/8``) to which a
-            registry, hub or git server of the internet may redirect, such as its storage in a
-            private network behind a split DNS. Other private addresses are refused. Through an HTTP
-            proxy, which resolves names itself, only addresses in URLs are compared.
+        private_servers: names (* for any part), addresses and networks (``10.0.0.0/8``) to which an
+            internet registry, hub or git server may redirect, such as its storage in a private
+            network behind a split DNS. Other private addresses are refused. Through an HTTP proxy,
+            which resolves names itself, only addresses in URLs are compared.
         hub_endpoint: address of the hub for queries and downloads.
         hub_token_file: file on the controller with a token for gated models; default: the
             environment's HF_TOKEN.
@@ -432,7 +432,7 @@ class HostSettings(_Settings):
             file, like hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
             your own certificate and key. None: http.
-        keys: API keys by client name, besides the fleet's own key. Proxies log the name; each key
+        keys: API keys by client name, besides the fleet's key. Proxies log the name; each key
             can be rotated and revoked (docs/proxy.md).
         sidecars: name of another program on the host -> GiB of memory to reserve for it.
         bootstrap: steps that prepare a bare host; default: none (docs/install.md).
@@ -440,14 +440,15 @@ class HostSettings(_Settings):
         bootstrap_reboot: whether to reboot a host whose new driver needs it, and wait; for the
             command line.
         fabric_addresses: static addresses of ConnectX-7 ports, which only ``sparkwright
-            fabric addresses`` writes (docs/clusters.md). Set this key in group_data/all.py.
+            fabric addresses`` writes (docs/clusters.md). Set ``fabric_addresses`` in
+            group_data/all.py.
         catalog_directories: your catalogs, read after the shipped catalog.
         registries: name -> git repository (``https://…`` or a path of the controller) of recipes
             for ``sparkwright import @NAME``. The lock pins each registry to a commit. Hosts serve
             only imported content; a service that names a model also uses arguments of vLLM's own
             recipes (docs/own-models.md).
-        inventory: the site's inventory, if inventory/ has several files, and command line and
-            SPARKWRIGHT_INVENTORY name no file; read from group_data/all.py.
+        inventory: the site's inventory, read from group_data/all.py if inventory/ has several files
+            and neither command line nor SPARKWRIGHT_INVENTORY names a file.
         lock_file: the lock of ``sparkwright lock``. If you name a file, it must exist.
         notify: addresses of ``sparkwright notify``: ``ntfy:TOPIC`` or ``ntfy:https://HOST/TOPIC``,
             ``mailto:NAME@DOMAIN?smtp=HOST:PORT``, ``webhook:https://HOST/PATH``

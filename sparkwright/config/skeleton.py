@@ -52,8 +52,8 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
     """Write all files below a folder, or no file; a missing folder is made.
 
     Raises:
-        UserError: names every existing file, before any file is written; or names a file that could
-            not be written, after the other files were removed again.
+        UserError: files exist, and no file is written; or a file can't be written, and the other
+            files are removed. The message names these files.
     """
     made: list[Path] = []
     try:
@@ -107,8 +107,8 @@ def is_example(inventory: Path) -> bool:
 def _inventory(hosts: Sequence[NewHost], catalog: Catalog) -> str:
     """Return the example's docstring and these hosts in their groups.
 
-    A host with a login user, or with a card that needs another recipe than its group's, becomes a
-    pair (name, data).
+    A host becomes a pair (name, data) if it has a login user, or a card that needs a recipe other
+    than its group's recipe.
     """
     groups: dict[str, list[Any]] = {}
     for host in hosts:
@@ -126,8 +126,8 @@ def group_of(host: NewHost) -> str:
 
 
 def services_of(host: NewHost, catalog: Catalog) -> dict[str, Any] | None:
-    """Return the services of a card that needs another recipe than its group's, empty if no recipe
-    fits the card's memory; None if the group's services fit.
+    """Return the services of a card that needs a recipe other than its group's recipe; empty if no
+    recipe fits the card's memory, None if the group's services fit.
     """
     if host.gpu not in VRAM:
         return None

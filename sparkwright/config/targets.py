@@ -38,7 +38,7 @@ def targets_of(
             unknown and are looked up on the hosts.
 
     Raises:
-        UserError: names each unknown name.
+        UserError: names are unknown; the message lists them.
     """
     problems = Problems()
     limit: dict[str, None] = {}

@@ -1,5 +1,5 @@
 """The files below ``templates/``, ready to render: a site's own files take precedence over the
-library's.
+library's files.
 """
 
 import json

@@ -21,7 +21,7 @@ def valid(kind: Any, data: Any, where: str, problems: list[Finding]) -> Any:
 
 
 def read(kind: Any, path: Path, remedy: str, problems: list[Finding], **further: Any) -> Any:
-    """Read the JSON object of a file as a value of this type; mistakes as in ``valid``.
+    """Read the JSON object of a file as a value of this type; report mistakes like ``valid``.
 
     This reader is stricter than Python's json: every accepted value can be written into a page.
 

@@ -34,7 +34,7 @@ def load(text: str | bytes, most: int = MOST) -> Any:
 def load_object(text: str | bytes, most: int = MOST) -> dict[str, Any]:
     """Return the value of a JSON text that is an object.
 
-    Raises Unusable for any other value, too.
+    Any other value raises Unusable.
     """
     data = load(text, most)
     if not isinstance(data, dict):

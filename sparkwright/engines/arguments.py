@@ -44,8 +44,8 @@ class Parser:
     Attributes:
         title: the engine's name in messages.
         tables: arguments by version.
-        spellings: argument, by its name in rules -> other facts that set it, each with its
-            equivalent values; without values, the value itself.
+        spellings: name of an argument in rules -> other facts that set the argument, each with the
+            equivalent values; a fact without values has the same value.
         plugins: argument that names a parser -> argument with a file that may provide the parser.
     """
 
@@ -303,7 +303,7 @@ def amount(value: object) -> float | None:
 
 
 def whole(arguments: Mapping[str, Any], name: str) -> int | None:
-    """An argument's whole number; None where it is missing or not above 0."""
+    """An argument's whole number; None for a missing number or a number below 1."""
     number = amount(arguments.get(name))
     return int(number) if number is not None and number > 0 else None
 

@@ -59,7 +59,7 @@ def argument_words(key: str, value: ArgumentValue) -> list[str]:
 
 
 def has_media_list(version: str | None, first: tuple[int, int, int]) -> bool:
-    """Return whether a version has a list of hosts for media.
+    """Return whether a version can limit media to a list of hosts.
 
     Args:
         version: a version that is not a number, such as nightly, counts as new.

@@ -183,8 +183,8 @@ class Derived:
     """A planned service.
 
     Attributes:
-        service: its settings, with the recipe's name.
-        derivation: origins of its values.
+        service: the service's settings, with the recipe's name.
+        derivation: origins of the service's values.
         questions: open questions to the user; with questions, the other fields do not count.
     """
 

@@ -104,7 +104,7 @@ def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
 
 
 def _task(subject: Subject) -> Task:
-    """Task of the model, from the hub or from a GGUF file's header; chat without a stated task."""
+    """Task of the model, from the hub or from a GGUF file's header; chat if no task is stated."""
     header = subject.facts.gguf
     if header and header.pooling:
         return "rerank" if header.pooling == "rank" else "embedding"

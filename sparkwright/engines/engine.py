@@ -142,7 +142,7 @@ class Routes:
 
     @classmethod
     def of(cls, data: Mapping[str, Sequence[str]]) -> Routes:
-        """Routes of engine.yaml, where each is a text such as ``GET /metrics``."""
+        """Routes of engine.yaml, where each route is a text such as ``GET /metrics``."""
 
         def split(kind: str) -> tuple[tuple[str, str], ...]:
             return tuple((text.split()[0], text.split()[1]) for text in data[kind])
@@ -165,7 +165,7 @@ class Probes:
         tokenizer: route that answers with the tokens of a text.
         tokenized: key of the text in the request.
         key_probe: route that answers with 401 without the key, in every version.
-        context_errors: texts; an error about a too long prompt contains one of them.
+        context_errors: texts; an error about an overlong prompt contains one of these texts.
         compiled: folder of compiled graphs, below the directory of boot caches.
         kinds: kind of a model (``catalog.entries.Task``) -> route of its requests.
     """
@@ -190,7 +190,7 @@ class Limits:
         gpus: number of GPUs that the engine uses.
         tools: parser of tool calls, if the model may call tools.
         reasoning: whether reasoning is separate from the answer.
-        speculative: settings of speculative decoding; None without it.
+        speculative: settings of speculative decoding; None without speculative decoding.
         caching: whether prefixes stay in the cache.
         blind: argument that disables the vision of a model.
         cache: tokens of all sequences for which the engine reserves memory at its start; None if
@@ -229,7 +229,7 @@ class Configuration:
         version: the engine's version in the image's tag; None if no card gives it.
         drafter_mount: path of the drafter in the container.
         unified: whether CPU and GPU share one pool of memory.
-        gpus: number of GPUs on all of its hosts; None if unknown.
+        gpus: number of GPUs on all hosts of the service; None if unknown.
         pool_gib: memory of the GPU, or of the shared pool; None if unknown.
     """
 
@@ -282,7 +282,7 @@ class Configuration:
         return self.engine.limits(self.effective)
 
     def number(self, argument: str) -> float | None:
-        """An argument's number, written or by default, ``"32k"`` too; None if missing."""
+        """An argument's number, written (also as ``"32k"``) or by default; None if missing."""
         return amount(self.effective.get(argument))
 
 
@@ -324,11 +324,11 @@ class Engine:
     """An engine: its names, its data and its functions.
 
     Attributes:
-        name: its name in images of the catalog.
-        title: its name in messages.
-        program: the serving program in its images.
-        processes: parts of the names of its processes, as in ``ps -o comm``.
-        key_variable: the variable with its API key.
+        name: the engine's name in images of the catalog.
+        title: the engine's name in messages.
+        program: the serving program in the engine's images.
+        processes: parts of the names of the engine's processes, as in ``ps -o comm``.
+        key_variable: the variable with the engine's API key.
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
         metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own name.
@@ -337,18 +337,18 @@ class Engine:
         checks: modules that check a ``Configuration`` for known mistakes.
         check_texts: YAML file with the texts of these checks.
         stock_image: the catalog's image for a model without a recipe.
-        probes: requests of host programs to its server in addition to OpenAI's routes.
-        in_image: paths of chat templates in its images, as patterns of fnmatch.
+        probes: requests of host programs to the engine's server in addition to OpenAI's routes.
+        in_image: paths of chat templates in the engine's images, as patterns of fnmatch.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
         overhead_gib: memory in addition to weights and KV cache.
         ram_gib: returns the GiB of the host's RAM that the engine may also fill; unified memory
             must have room for them.
         compiles: whether a first boot compiles kernels, in parallel jobs that need a limit.
-        parser: arguments and variables that it accepts, by version.
-        gpu_counts: arguments; their product is the number of GPUs that the engine uses.
-        formats: formats of weights that it serves.
-        healthcheck: whether its images have a health check for Docker, which queries a separate
-            port.
+        parser: arguments and variables that the engine accepts, by version.
+        gpu_counts: arguments whose product is the number of GPUs that the engine uses.
+        formats: formats of weights that the engine serves.
+        healthcheck: whether the engine's images have a health check for Docker, which queries a
+            separate port.
         unproven: reason why the engine counts as unproven; empty once the real engine ran.
         drafter: argument that names the drafter; empty if the drafter is part of another argument's
             value.
@@ -373,7 +373,7 @@ class Engine:
         seen_faults: yields faults in the command line of a running container, on unified memory or
             not; causes.yaml has their texts.
         template_marks: returns texts of a chat template by which a derived service gets arguments.
-        sleep: its sleep mode; None for an engine without sleep mode.
+        sleep: the engine's sleep mode; None for an engine without sleep mode.
         derive: returns a recipe from a model's own files, or open questions about them.
     """
 

@@ -84,7 +84,7 @@ class Tables:
 
     def nearest(self, version: str, listed: Collection[str] = ()) -> str:
         """Version of the table that applies: the version itself, the next lower version, or,
-        without a lower version, the lowest.
+        without a lower version, the lowest version.
 
         Args:
             listed: versions to choose from; default: versions with a table.

@@ -1,8 +1,8 @@
 """Parse hosts' answers into records; only this module parses answers.
 
-A host may be broken, of another version, or hostile. The size and depth of its answer are limited
-before parsing, and types and ranges are checked afterwards. Any mismatch raises ``HostError``,
-which fails only that host.
+A host may be broken, of another version, or hostile. The size and depth of a host's answer are
+limited before parsing, and types and ranges are checked afterwards. Any mismatch raises
+``HostError``, which fails only that host.
 """
 
 import json

@@ -45,11 +45,11 @@ def ask(
     Args:
         secrets: whether the request may contain a secret. Otherwise the request is part of the
             command, which saves a round trip but is visible to other users of the host.
-        answer: type of the program's answer, which is validated against it.
+        answer: type of the program's answer, which is validated against this type.
         timeout: seconds until the host counts as lost.
 
     Raises:
-        HostError: gives the reason, in one line.
+        HostError: the host gives no valid answer; the message has the reason, in one line.
     """
     stdin = programs.payload(program, encode(request)) if secrets else None
     text = programs.BY_STANDARD_INPUT if secrets else programs.argument(program, encode(request))
@@ -93,7 +93,7 @@ def execute(
         stdin: the command's input, which no process list shows.
 
     Raises:
-        HostError: gives the reason, in one line.
+        HostError: the command fails; the message has the reason, in one line.
     """
     password: str | None = host.state.config.SUDO_PASSWORD or host.data.get("_sudo_password")
     arguments: dict[str, Any] = {"_timeout": timeout}

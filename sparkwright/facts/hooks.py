@@ -1,8 +1,8 @@
 """Hooks into pyinfra outside its public interface, each with its reason and its worth: a measured
 figure, or a behaviour that a test checks.
 
-The hooks fit the source of pyinfra 3.10.0. Where the public ``BaseStateCallback`` suffices, it is
-used instead (``run/connections.py``).
+The hooks fit the source of pyinfra 3.10.0. Where the public ``BaseStateCallback`` suffices,
+``run/connections.py`` uses this callback instead.
 """
 
 import inspect
@@ -67,10 +67,11 @@ def own(module: str) -> Any:
 def before_connecting(
     plan: Callable[[Inventory, list[Host] | None], None], ready: Callable[[State], None]
 ) -> None:
-    """Call ``plan`` once inventory and group_data are read, and ``ready`` with the state after it.
+    """Call ``plan`` once inventory and group_data are read, then ``ready`` with the initialized
+    state.
 
     Reason: ``host_before_connect`` is called in each host's own greenlet, when other hosts are
-    connected already; a mistake in the user's files must stop the run before any host is touched.
+    already connected; a mistake in the user's files must stop the run before any host is touched.
     Callbacks can only be added after ``State.init``, which drops earlier callbacks. ``State.init``
     is the only call between reading the inventory and connecting (``pyinfra_cli.cli._main``).
 
@@ -120,10 +121,10 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
 def guard_connections() -> None:
     """Limit a host's output, and prevent its password prompts and cursor movements.
 
-    Reasons: ``read_buffer`` reads without a limit; ``execute_command_with_sudo_retry`` asks for
+    Reasons: ``read_buffer`` reads without a limit; ``execute_command_with_sudo_retry`` prompts for
         sudo's password, in the middle of a run, if a failing command prints a certain line, and
-        answers the host with it; lines of the log, errors of the connection among them, are printed
-        unfiltered.
+        sends the password to the host; lines of the log, errors of the connection among them, are
+        printed unfiltered.
 
     Worth: no host gets sudo's password, or fills the memory
     (`test_a_host_that_asks_for_a_password_gets_no_password`,
@@ -234,8 +235,8 @@ def leave_out(host: Host) -> None:
     """Skip all further operations on this host.
 
     Reason: ``State.fail_hosts`` raises if no host is left, and the final report has more details
-        than its message. Outside of a site pyinfra also prompts whether to continue, under
-        ``--dry`` too.
+        than the exception's message. Outside of a site pyinfra also prompts whether to continue,
+        even under ``--dry``.
 
     Worth: the last refused host is reported like all others
         (`test_every_fault_of_a_refused_host_is_reported_at_once`).
@@ -250,7 +251,7 @@ def leave_out(host: Host) -> None:
 def set_aside(host: Host) -> None:
     """Skip all further operations on this host, and do not count the host as failed.
 
-    Reason: ``State.fail_hosts`` is the only way out of a run, and makes pyinfra end with 1.
+    Reason: only ``State.fail_hosts`` removes a host from a run, and makes pyinfra end with 1.
 
     Worth: a host in maintenance is not a failure
     (`test_a_deploy_over_a_host_in_maintenance_ends_well`).
@@ -305,7 +306,7 @@ def pass_commands(
     """Call ``passed`` with each command of an operation before it runs, and name the running
     command.
 
-    Reason: at ``operation_host_start`` pyinfra has not determined yet whether the operation has
+    Reason: at ``operation_host_start`` pyinfra has not yet determined whether the operation has
         commands, and ``operation_host_success`` does not report whether a command ran.
 
     Worth: foreign operations run under the host's lock, and are counted
@@ -320,8 +321,8 @@ def printable(*records: type) -> None:
     """Make pyinfra print these records as JSON (``pyinfra HOST fact``).
 
     Reason: pyinfra's encoder does not support dataclasses, and requires an undocumented method
-        ``to_json``. The records' modules do not define the method: they are sent to hosts, which do
-        not need it.
+        ``to_json``. The records' modules do not define the method: these modules are sent to hosts,
+        which do not need the method.
 
     Worth: facts print as JSON (`test_pyinfras_command_line_prints_facts_as_json`).
     """

@@ -1,8 +1,8 @@
 """A pyinfra run's memory of a host: observation, changes, and owner of the lock.
 
 pyinfra caches no facts: without this module, ten operations that need the same fact would query the
-    host ten times. The state is in ``Host.connector_data``, pyinfra's place for such data, so it
-    lives as long as the host object.
+    host ten times. The state is in ``Host.connector_data``, pyinfra's place for such data, so the
+    state exists as long as the host object.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HostMemory:
         pending: changes that ``--dry`` shows, by pyinfra's hash of the operation.
         others: foreign operations that changed the host, by pyinfra's hash.
         guard: function called before a foreign operation changes the host; raises HostError to
-            prevent it.
+            prevent the change.
         batch: the host's place in the roll-out: ``batch 2 of 3``; empty if no service is switched.
         failure: reason why an operation failed; None without a failure.
         locked: services_root of the lock that this run holds; None without a lock.

@@ -1,4 +1,4 @@
-"""Foreign operations: count their changes, and forget the host's observation after them.
+"""Foreign operations: count their changes, and drop the host's observation after the operation.
 
 sparkwright's own operations count their changes themselves. This module follows operations of
 pyinfra or of the user, so that these operations can run between sparkwright's operations.
@@ -54,7 +54,7 @@ class Others(BaseStateCallback):
             host_memory.failure = f"{_name(state, op_hash)} failed"
 
     def host_disconnect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """Record a fact that failed; pyinfra calls this at the end of a run."""
+        """Record a fact that failed; pyinfra calls this function at the end of a run."""
         host_memory = memory(host)
         if host_memory.failure is None and host in state.failed_hosts:
             host_memory.failure = "a fact failed: pyinfra's log names the fact"

@@ -55,7 +55,7 @@ class ContainerToolkit(View[str | None]):
 
 
 class HostMemorySize(View[Memory]):
-    """MemTotal and MemAvailable in bytes: on a GB10 the GPU's memory too."""
+    """MemTotal and MemAvailable in bytes, including the GPU's memory on a GB10."""
 
     def part(self, observation: Observation) -> Memory:
         """Memory of the host."""

@@ -28,7 +28,7 @@ class Symptom:
         check: id of the check, if a judgement has several checks or gives its own id.
         case: case of the check's texts, if the check has cases.
         host, service: subject of the symptom, if known.
-        severity: severity, if it differs from the check's.
+        severity: severity, if it differs from the check's severity.
         values: values for the placeholders of the texts. A value with the name of a text replaces
             the text.
     """
@@ -175,8 +175,8 @@ class Checks(Generic[Facts]):
         return [id_ for judgement in self.judgements for id_ in judgement.ids]
 
     def judged(self, facts: Facts) -> Iterator[tuple[str, Finding]]:
-        """Yield every finding with the first id of its judgement; a service that silences this
-        id silences the finding, too.
+        """Yield every finding with the first id of its judgement; a service that silences this id
+        also silences the finding.
         """
         for judgement in self.judgements:
             for symptom in judgement.function(facts):

@@ -37,7 +37,10 @@ class Subject:
         return ": ".join(filter(None, (self.file, self.key)))
 
     def __str__(self) -> str:
-        """``spark-1: group_data/sparks.py: services.qwen36.port``; a key names its service."""
+        """Text such as ``spark-1: group_data/sparks.py: services.qwen36.port``.
+
+        A key contains the name of its service.
+        """
         return ": ".join(filter(None, (self.host, self.place or self.service)))
 
 
@@ -72,7 +75,7 @@ class Finding:
 
     @property
     def level(self) -> str:
-        """``error``, ``warning`` or ``silenced``."""
+        """Level of the finding: ``error``, ``warning`` or ``silenced``."""
         return str(self.severity) if self.silenced is None else "silenced"
 
     def on(self, host: str | None) -> Finding:

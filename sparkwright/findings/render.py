@@ -54,7 +54,10 @@ def _lines(finding: Finding, hosts: str, paint: Paint) -> list[str]:
 
 
 def headline(findings: Iterable[Finding]) -> str:
-    """Return the first finding in one line, with the number of others; callers put errors first."""
+    """Return the first finding in one line, with the number of other findings.
+
+    Callers put errors first.
+    """
     (first, hosts), *others = together(findings).items()
     more = f"; and {count(len(others), 'finding')} more" if others else ""
     where = ", ".join(hosts) if len(hosts) <= 3 else f"{len(hosts)} hosts"

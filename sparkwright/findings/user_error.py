@@ -106,7 +106,7 @@ class Problems(list[Finding]):
 
 
 def suggest(misspelt: str, names: Sequence[str], cutoff: float = 0.6) -> str:
-    """Return a remedy for a misspelt word: the nearest valid word, or all valid words if none is
+    """Return a remedy for a misspelt word: the nearest valid word, or all valid words if no word is
     near.
     """
     near = get_close_matches(misspelt, names, n=1, cutoff=cutoff)

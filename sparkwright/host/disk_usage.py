@@ -1,8 +1,8 @@
 """List models, images and their parts on a host with their sizes, and prune them on request.
 
 The program runs on the host as root. A release under ``services/<name>/releases`` names its
-directories and its image in its Compose file. An item that neither a kept release nor the plan
-names is not needed.
+directories and its image in its Compose file. An item is needed only if a kept release or the plan
+names the item.
 """
 
 import os
@@ -151,7 +151,7 @@ def items(request: DiskUsageRequest) -> Iterator[Item]:
 
 
 def remove(item: Item) -> str | None:
-    """Remove one item. Returns the obstacle, or None."""
+    """Remove one item. Return the obstacle, or None."""
     if item.kind == "image":
         done = docker.docker("image", "rm", item.path)
         return None if done.ok else done.message
@@ -171,7 +171,7 @@ def remove(item: Item) -> str | None:
 
 
 def remove_kv_caches(releases: Iterable[Path]) -> list[str]:
-    """Remove the KV caches that releases keep on disks. Returns the directories that stay, with the
+    """Remove the KV caches that releases keep on disks. Return the directories that stay, with the
     reasons.
 
     A release's record names the directory. Since root removes the directory, the service must own
@@ -191,7 +191,7 @@ def remove_kv_caches(releases: Iterable[Path]) -> list[str]:
 
 
 def _remove_cache(directory: str, name: str, *, own: bool) -> str | None:
-    """Remove a KV cache from a directory. Returns the obstacle, or None."""
+    """Remove a KV cache from a directory. Return the obstacle, or None."""
     try:
         with trusted.directory(directory if own else "/") as folder:
             # Remove by descriptor: nobody can exchange the checked directory for a link.

@@ -94,7 +94,7 @@ class ServiceSeen:
         log: journal and container log, oldest first.
         gpu_inside: ``nvidia-smi -L`` within the container; None if no container runs.
         metrics: two samples, some seconds apart; fewer if the service reports no metrics.
-        stopped: the last stop by request; the service may have been started since.
+        stopped: the last stop by request; the service may have been started since then.
         waits: missing ranks of the service's cluster; None if all ranks run or the service has no
             cluster.
         faults: faults in the service's answers.

@@ -82,7 +82,7 @@ class Rail:
 
     Attributes:
         cage: number of the cable's port, 0 or 1; each port has two twin devices.
-        twin: 0 for the first PCIe link's device, 1 for the second's.
+        twin: 0 for the first PCIe link's device, 1 for the second link's device.
         carrier: whether a cable with a powered port at its other end is plugged in.
         speed: Mb/s; None without a link.
         addresses: addresses with their prefix lengths, ``192.168.177.11/24``.
@@ -113,12 +113,12 @@ class FabricState:
         rails: rails by cage and twin; empty without a ConnectX.
         interfaces: addresses by interface, of all interfaces.
         management: the interface of the default route; empty if there is none.
-        cma_over: bytes of free contiguous memory beyond its total, which can't be pinned.
+        cma_over: bytes of free contiguous memory beyond the CMA's total, which can't be pinned.
         driver: version of NVIDIA's kernel module.
-        nccl: the loaded NCCL libraries of each process that has several.
+        nccl: the loaded NCCL libraries of each process that has several libraries.
         tools: installed tools of the fabric: ib_write_bw, netplan, lldpcli.
         netplan: text of sparkwright's file; None if missing.
-        configured: device -> another netplan file that names it.
+        configured: device -> another netplan file that names the device.
         image: id of the requested image; None if Docker does not have it.
     """
 

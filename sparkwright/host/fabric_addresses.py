@@ -4,7 +4,7 @@ root.
 A timer that reverts the change is started before the change. The timer is stopped once a test has
 passed: the controller has reached the host again, and all peers answer on the rails. After all
 hosts have passed the test once, each host repeats the test, so either all hosts keep the change or
-none does. The timer is a unit on the disk, so it survives a power cut.
+no host keeps it. The timer is a unit on the disk, so it survives a power cut.
 """
 
 import shlex
@@ -44,7 +44,7 @@ _SECONDS = 180
 
 
 def main(request: AddressesRequest) -> tuple[str, ...]:
-    """Do a step. Returns the faults; empty if the step is done."""
+    """Do a step. Return the faults; empty if the step is done."""
     if request.step == "arm":
         return arm(request.text, request.devices, request.seconds)
     failures = prove(request.pings, request.seconds)
@@ -54,7 +54,7 @@ def main(request: AddressesRequest) -> tuple[str, ...]:
 
 
 def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
-    """Check the new text, keep the old file, and start the timer. Returns the faults."""
+    """Check the new text, keep the old file, and start the timer. Return the faults."""
     if why := refused(text):
         return (f"netplan generate does not accept the new file: {why}",)
     kept, current = Path(KEPT), files.read(Path(NETPLAN))
@@ -83,7 +83,7 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
 
 
 def refused(text: str) -> str | None:
-    """Return why netplan refuses the file together with the other files; None if netplan accepts
+    """Return the reason why netplan refuses the file with the other files; None if netplan accepts
     the file.
     """
     with tempfile.TemporaryDirectory(prefix="sparkwright-netplan-") as folder:
@@ -116,7 +116,7 @@ def script(name: str, devices: tuple[str, ...]) -> str:
 
 
 def prove(pings: tuple[icmp.Ping, ...], seconds: int) -> tuple[str, ...]:
-    """Ping until all addresses answer; otherwise revert the change now. Returns the faults."""
+    """Ping until all addresses answer; otherwise revert the change now. Return the faults."""
     failures = waiting.remaining(lambda: tuple(filter(None, map(silent, pings))), seconds, 1.0)
     if not failures:
         return ()
@@ -141,7 +141,7 @@ def disarm() -> None:
 
 
 def undo() -> bool:
-    """Restore the addresses from before the first change. Returns whether there was a change."""
+    """Restore the addresses from before the first change. Return whether there was a change."""
     devices = tuple((documents.text(f"{KEPT}/devices") or "").split())
     if not devices:
         return False

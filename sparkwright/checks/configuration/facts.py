@@ -20,7 +20,7 @@ class Hardware:
     Attributes:
         compute_cap: compute capability; None if unknown.
         memory_gib: MemTotal of the host.
-        vram_gib: memory of the GPU itself; None on unified memory.
+        vram_gib: dedicated memory of the GPU; None on unified memory.
         architecture: name in registries (``arm64``); None if unknown.
         gpus: number of GPUs; None if unknown.
     """

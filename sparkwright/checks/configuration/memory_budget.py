@@ -1,8 +1,8 @@
 """Memory budget of a host: weights, KV caches and other programs, and rules that check the total.
 
 A Spark has one pool for CPU and GPU: services, sidecars and the system share this pool.
-A dedicated card belongs to one service. ``shm_size`` is only a limit, which Docker ignores under
-``ipc: host``, so it is not counted.
+A dedicated card belongs to one service. The budget does not count ``shm_size``: it is only a limit,
+which Docker ignores under ``ipc: host``.
 """
 
 import math
@@ -98,7 +98,7 @@ def _unified(context: Context) -> Iterator[Symptom]:
 
 @check("card-memory")
 def _card(context: Context) -> Iterator[Symptom]:
-    """Check services that share one card; ``kv-cache`` checks a service alone."""
+    """Check services that share one card; ``kv-cache`` checks a single service."""
     plan, total = context.plan, context.hardware.vram_gib
     # Without a card's name, the recipes' needs replace the card's memory.
     stated = context.hardware.gpus or (plan.gpu and plan.gpu.vram_gib)

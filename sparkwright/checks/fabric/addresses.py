@@ -56,13 +56,13 @@ def netplan(wanted: FabricAddresses, given: tuple[Address, ...]) -> str:
 
 
 def pings(wanted: FabricAddresses, given: tuple[Address, ...]) -> tuple[Ping, ...]:
-    """Pings that prove the addresses: every peer, on every rail, with packets that fill the MTU."""
+    """Pings that test the addresses: every peer, on every rail, with packets that fill the MTU."""
     size = wanted.mtu - 28
     return tuple(Ping(peer, item.rail.name, size) for item in given for peer in item.peers)
 
 
 def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricState) -> list[str]:
-    """Pending changes, as text; empty if everything is applied already."""
+    """Pending changes, as text; empty if everything is already applied."""
     live = all(
         item.address in item.rail.addresses and item.rail.mtu == wanted.mtu for item in given
     )
@@ -74,7 +74,7 @@ def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricSt
 
 def problems(wanted: FabricAddresses, host: str, state: FabricState, came: str | None,
              present: frozenset[str]) -> list[Finding]:  # fmt: skip
-    """Return the problems that keep a host's addresses from being changed.
+    """Return the problems that prevent a change of a host's addresses.
 
     Args:
         came: the address at which the controller reached the host.

@@ -112,8 +112,8 @@ def _seen(members: Mapping[str, FabricState]) -> Fabric:
 
 
 def _cabled(states: Mapping[str, FabricState]) -> list[dict[str, FabricState]]:
-    """Group hosts that see each other, directly or through others; hosts without neighbours form
-    one group.
+    """Group hosts that see each other, directly or through other hosts; hosts without neighbours
+    form one group.
     """
     group = {host: host for host in states}
     for cable in cables(states):

@@ -52,7 +52,7 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
 
 
 def _held(host: HostFacts) -> Iterator[Symptom]:
-    """Check for card memory that other programs hold before a first start."""
+    """Before a first start, check for card memory that other programs hold."""
     holders = [*host.observed.gpu_holders, *(["a desktop"] * host.observed.memory.desktop)]
     own = [*contexts(host.plan, host.desired.catalog, hardware_of(host))]
     for gpu in host.gpus:
@@ -71,8 +71,8 @@ def _held(host: HostFacts) -> Iterator[Symptom]:
 
 
 def _needs(services: list[Context], total: float) -> tuple[dict[str, float], bool]:
-    """Return the GiB that each service takes of a pool, and whether an engine without a share takes
-    as much as it needs.
+    """Return the GiB that each service takes from a pool, and whether an engine without a share
+    takes as much as it needs.
     """
     shares = {context.service.name: context.limits.share for context in services}
     needs = {

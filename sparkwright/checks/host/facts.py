@@ -31,7 +31,7 @@ class HostFacts:
         return self.observed.gpu.gpus
 
     def serves(self, service: str) -> bool:
-        """Return whether a sparkwright service runs already, with any release."""
+        """Return whether a sparkwright service already runs, with any release."""
         state = self.observed.services.get(service)
         return state is not None and state.container is not None and state.container.running
 

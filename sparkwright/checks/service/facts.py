@@ -133,5 +133,5 @@ def services(facts: Facts) -> Iterator[tuple[Subject, Serving]]:
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Shorten a log to its last lines, each of limited length, like the host's program."""
+    """Shorten a log to its last lines, each of limited length, as the host's program does."""
     return tuple(line[:_WIDTH] for line in lines[-_LINES:])

@@ -123,8 +123,8 @@ def _queue(service: Serving) -> Iterator[Symptom]:
 
 @each(services, "answers-cut", "clients-give-up")
 def _ended(service: Serving) -> Iterator[Symptom]:
-    """Requests that ended by their length, or were aborted; sparkwright's own requests, which limit
-    their length, are not counted.
+    """Requests that ended at their length limit, or were aborted; sparkwright's own requests, which
+    limit their length, are not counted.
     """
     limits, prefix = thresholds.limits(), f"{metrics.ENDED}:"
     last = service.seen.metrics[-1].values if service.seen.metrics else {}

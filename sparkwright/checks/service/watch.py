@@ -81,7 +81,7 @@ def still(service: Serving) -> bool:
 
 
 def compiling(service: Serving) -> bool:
-    """Return whether the container is young and has not generated anything: the first request is
+    """Return whether the container started recently and has generated nothing: a first request is
     slow.
     """
     boot = service.planned.boot_seconds if service.planned else 0

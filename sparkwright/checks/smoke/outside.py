@@ -1,8 +1,8 @@
 """Requests without the key, sent from the controller to a host's ports over the network.
 
 Each inference route of every engine gets an empty object without a key and with a wrong key, so
-that nothing is generated even if the route requires no key. Ports for the host itself must refuse a
-connection.
+that nothing is generated even if the route requires no key. Ports that only the host may use must
+refuse a connection.
 """
 
 import secrets
@@ -41,7 +41,7 @@ class Entrance:
 
     Attributes:
         name: name of the service, or of the address of all models.
-        bind, port: address and port for clients; port None if only the host itself connects.
+        bind, port: address and port for clients; port is None if only the host itself connects.
         closed: ports that only the host itself may reach.
         https: whether clients connect over https.
     """
@@ -55,7 +55,7 @@ class Entrance:
 
 @dataclass(frozen=True)
 class Outside:
-    """Result of this machine's requests to an entrance.
+    """Result of this machine's requests to a service's address.
 
     Attributes:
         result: None if unknown.
@@ -70,7 +70,7 @@ class Outside:
 
 
 def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
-    """The entrances of a host's services and of the fleet's address.
+    """Addresses of a host's services, and the fleet's address.
 
     The function skips a service that other machines reach without a proxy: a rule reports such a
     service, and the user has silenced the rule.
@@ -97,7 +97,7 @@ def _entrance(name: str, bind: str, port: int, *, https: bool) -> Entrance:
 def look(
     entrances: Sequence[Entrance], address: str | None, ipv4: str | None = None
 ) -> list[Outside]:
-    """Test all entrances within 15 seconds.
+    """Test all addresses within 15 seconds.
 
     Args:
         address: address at which this machine reaches the host; None if no direct connection

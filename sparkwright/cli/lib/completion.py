@@ -1,7 +1,7 @@
 """Shell completion of names from the site's files and the catalog.
 
-Completion queries no host, registry or hub, since the shell waits for the answer, and writes
-nothing. A faulty file yields no completions and no error message, which the shell would show.
+Completion writes nothing, and queries no host, registry or hub, since the shell waits for the
+answer. A faulty file yields no completions and no error message, which the shell would show.
 """
 
 import io

@@ -215,7 +215,7 @@ def without_secrets(arguments: Sequence[str]) -> None:
     """Validate arguments that are passed to pyinfra unchanged.
 
     Raises:
-        UserError: names each password among them.
+        UserError: an argument is a password; the message names each password option.
     """
     names = [word.partition("=")[0] for word in arguments]
     if problems := [_secret(name) for name in dict.fromkeys(names) if name in SECRETS]:

@@ -29,7 +29,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 @dataclass(frozen=True)
 class Line:
-    """A service's line on a host; ``at`` is in seconds since the epoch, by the host's clock."""
+    """A log line of a host's service; ``at`` is in seconds since the epoch, by the host's clock."""
 
     host: str
     service: str

@@ -25,7 +25,8 @@ def given() -> dict[str, Any]:
 
 @contextmanager
 def shown() -> Iterator[Callable[[str, str], None]]:
-    """Show the finished hosts' number and the waiting hosts' steps; without a terminal, only steps.
+    """Show the number of finished hosts and the steps of others; without a terminal, only the
+    steps.
 
     Yields:
         A function that takes a host and its latest event.

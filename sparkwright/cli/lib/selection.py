@@ -26,7 +26,7 @@ class Selection:
     """Hosts and services of an inventory that a command line selects.
 
     Attributes:
-        file: the inventory on the command line; None for the site's own.
+        file: the inventory on the command line; None for the site's own inventory.
         overrides: ``key=value`` texts, as for pyinfra's ``--data``.
         limit: names and groups of hosts, and patterns of names; empty for all hosts.
         services: names of services selected on every host; empty for all services.
@@ -85,7 +85,7 @@ class Selection:
         """Resolve names of hosts and services; ``--limit`` restricts the hosts.
 
         Raises:
-            UserError: names each unknown name, before any connection.
+            UserError: names are unknown; the message lists them, before any connection.
         """
         hosts, planned = _inputs(self.inventory, self.overrides)
         if not hosts:  # only pyinfra can run this inventory
@@ -108,7 +108,7 @@ def selection(
         options: other attributes of the selection.
 
     Raises:
-        UserError: names each unknown name.
+        UserError: names are unknown; the message lists them.
     """
     files = [word for word in arguments if word.endswith(".py")]
     if len(files) > 1:
@@ -176,9 +176,7 @@ def only_host(hosts: Selection) -> str:
 
 
 def _inputs(inventory: Path, overrides: Iterable[str]) -> tuple[list[HostInput], bool]:
-    """Return an inventory's hosts, and whether group_data could be read, which some emergencies
-    prevent.
-    """
+    """Return an inventory's hosts, and whether its group_data could be read."""
     try:
         return read_inventory(inventory, overrides), True
     except UserError:

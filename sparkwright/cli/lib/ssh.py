@@ -13,7 +13,7 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     """Return the ssh command line that runs a command on a host, quoted for a POSIX shell.
 
     Args:
-        tty: whether the command gets a terminal, so that a user can answer ssh and sudo.
+        tty: whether the command gets a terminal, so that a user can answer prompts of ssh and sudo.
 
     Raises:
         UserError: this machine has no ssh, or pyinfra does not reach the host by SSH.

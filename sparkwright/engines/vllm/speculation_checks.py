@@ -17,7 +17,7 @@ ADAPTIVE_SINCE = (0, 28, 0)
 
 
 def reserves_for_every_sequence(vllm: str | None) -> bool:
-    """Return whether a version reserves draft slots for max_num_seqs; an unknown version does."""
+    """Return whether a version reserves draft slots for max_num_seqs; True if it is unknown."""
     return vllm is None or release(vllm) < ADAPTIVE_SINCE
 
 
@@ -33,7 +33,7 @@ def scheduled_token_budget(batched: int, seqs: int, tokens: int, vllm: str | Non
 
     Args:
         batched: max_num_batched_tokens; seqs: max_num_seqs; tokens: num_speculative_tokens.
-        vllm: the version; None if no card gives it: the older, stricter rule then applies.
+        vllm: the version; None if no card gives it, and then the older, stricter rule applies.
 
     Source: VllmConfig._set_max_num_scheduled_tokens and
         SpeculativeConfig.max_num_new_slots_for_drafting in 0.23.0, 0.24.0, 0.26.0 to 0.30.0 and

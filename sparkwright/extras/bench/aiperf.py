@@ -1,7 +1,7 @@
 """The load generator, NVIDIA's AIPerf: its installation, input and report.
 
 AIPerf is a separate program in its own venv (README, decisions), which ``make bench-tools`` makes;
-this module imports no code of AIPerf. A JSON file, which is YAML too, describes a run, and the run
+this module imports no code of AIPerf. A JSON file, which is also YAML, describes a run, and the run
 leaves a folder: ``phase_manifest.json``, and for each phase
 ``phases/<name>/profile_export_aiperf.json``. Times are in milliseconds in these files, and in
 seconds in this module.

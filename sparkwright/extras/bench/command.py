@@ -78,7 +78,7 @@ def command(
 
     `bench` measures the times of first and next tokens, decode and prefill rates, and the accepted
     share of drafts, by kind and length of prompt and by concurrency. This machine measures one
-    service after the other; other requests to the services distort the figures. Exit code 1 if a
+    service after the other; other requests to the services distort the figures. Exit with 1 if a
     figure is out of range or requests failed.
     """
     default = loads.QUICK if quick else loads.FULL

@@ -57,7 +57,7 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
     """Return the facts of one host.
 
     Raises:
-        HostError: gives the reason, in one line.
+        HostError: the host's facts can't be read; the message is the reason, in one line.
     """
     from sparkwright.run.observation import status_of
     from sparkwright.run.questions import current_load

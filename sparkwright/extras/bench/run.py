@@ -117,7 +117,7 @@ def measure(
 def _judged(
     service: Service, endpoint: aiperf.Endpoint, batch: Batch, load: Load, remarks: list[str]
 ) -> Cell:
-    """Send a kind's own request repeatedly, and judge each answer."""
+    """Send the request of the model's kind repeatedly, and judge each answer."""
 
     def send(_: int) -> float | str:
         request, begun = body(KINDS[endpoint.kind].request, service.model), time.monotonic()

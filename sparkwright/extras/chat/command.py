@@ -73,7 +73,7 @@ class Answer:
 
     @property
     def figures(self) -> str:
-        """``first token after 120 ms, 45.6 tokens/s, 210 tokens``."""
+        """Figures of the answer: ``first token after 120 ms, 45.6 tokens/s, 210 tokens``."""
         first, rate = self.first_seconds, self.tokens_per_second
         parts = [] if first is None else [f"first token after {first * 1000:.0f} ms"]
         parts += [] if rate is None else [f"{rate:.1f} tokens/s"]
@@ -149,13 +149,13 @@ DOCUMENT = Answer
 def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
     """Talk to a service, with the sampling of its card.
 
-    Without a name, the first service that answers is used. A model of another kind gets its kind's
-    own request once: speech to transcribe, a word to speak, a picture to draw, documents to rank.
+    Without a name, the first service that answers is used. A model of another kind gets one request
+    of its kind: speech to transcribe, a word to speak, a picture to draw, documents to rank.
 
     The prompt comes from --prompt, from standard input if it is not a terminal, or line by line.
     Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, and a second
     Ctrl-C or Ctrl-D ends the chat. No text is stored. `chat` reaches a closed port through your
-    ssh. With --json, a complete answer is one document. Exit code 1 when no service answered.
+    ssh. With --json, a complete answer is one document. Exit with 1 when no service answered.
     """
     target, server = _first(targets(load(hosts).or_raise(), hosts.means, model))
     if not target.endpoint.chats:
@@ -190,8 +190,8 @@ def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
 
 
 def _asked(target: Target, server: Published) -> bool:
-    """Send a kind's own request, and print the checked answer; return whether the answer is
-    right.
+    """Send the request of the model's kind, and print the checked answer; return whether the answer
+    is right.
     """
     kinds = target.endpoint.kinds
     kind = cheapest(kinds)
@@ -251,7 +251,7 @@ def _answered(
 ) -> tuple[Answer | None, bool]:
     """Print an answer as it arrives; return None without an answer.
 
-    Also returns whether the user stopped the answer.
+    The second value is whether the user stopped the answer.
     """
     endpoint, failure, stopped = target.endpoint, "", False
     answer = Answer(endpoint.host, endpoint.service, target.served.name)

@@ -53,7 +53,7 @@ class Published(Server):
     _tunnels: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def connected(self, timeout: float) -> http.client.HTTPConnection:
-        """Open a connection, as in Server."""
+        """Open a connection to the server, directly or through ssh."""
         self.hang_up()
         at = self.address, self.port
         connection = http.client.HTTPConnection(*at, timeout=timeout)
@@ -88,7 +88,7 @@ class Published(Server):
         return ours
 
     def hang_up(self) -> str:
-        """End the tunnel of the last request. Returns the last line of ssh's output."""
+        """End the tunnel of the last request. Return the last line of ssh's output."""
         last = ""
         while self._tunnels:
             with self._tunnels.pop() as process:

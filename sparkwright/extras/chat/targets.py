@@ -20,7 +20,7 @@ class Target:
 
     Attributes:
         endpoint: the service, at the address that clients connect to.
-        served: the name, with its card's advice.
+        served: the served name, with the card's advice.
         published: whether other machines can connect to the service.
         inner: address and port at which the host itself reaches the service.
         data: the host's data of inventory and group_data.

@@ -71,7 +71,7 @@ class FleetRow:
         address: ``host:port`` for clients.
         state: state after the last run; ``measured only`` and ``not deployed`` if the run did not
             include the service.
-        well: whether the service has no finding; a finding about its speed counts, too.
+        well: whether the service has no finding; a finding about its speed also counts.
         decode, first_token: tokens/s and seconds of one stream of a short prompt.
         measured: time of the measurement.
         models: ``repository@commit``, with a short commit.

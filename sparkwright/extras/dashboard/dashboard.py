@@ -110,7 +110,7 @@ def _glance(host: Any, run: HostRun) -> glance.Glance:
     """Return the page's contents for one host with one remote execution.
 
     Raises:
-        HostError: gives the reason, in one line.
+        HostError: the contents can't be read; the message is the reason, in one line.
     """
     from sparkwright.facts.asking import ask
     from sparkwright.run.questions import load_request
@@ -197,7 +197,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
     there would get the token.
 
     Raises:
-        UserError: the address stands for every address, or the page can't listen at the address.
+        UserError: the address is a wildcard, or the page can't listen at the address.
     """
     sockets: list[socket.socket] = []
     for place in (address, "::1") if address == LOOPBACK else (address,):

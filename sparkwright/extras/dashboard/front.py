@@ -32,7 +32,7 @@ def front(page: Page) -> str:
 
 
 def line(finding: Weighed, now: dt.datetime) -> str:
-    """``spark-2: qwen36: 3 of 7 figures are worse than the card's [old: 9 days]``."""
+    """Line such as ``spark-2: qwen36: 3 of 7 figures are worse than the card's [old: 9 days]``."""
     hosts = hosts_in_short(finding.hosts)
     if len(finding.hosts) > 1:
         hosts = f"{len(finding.hosts)} hosts ({hosts})"
@@ -42,7 +42,7 @@ def line(finding: Weighed, now: dt.datetime) -> str:
 
 
 def ago(when: dt.datetime, now: dt.datetime) -> str:
-    """``2 days ago``; ``just now`` for less than a minute, or a clock that runs ahead."""
+    """Age such as ``2 days ago``; ``just now`` below a minute, or for a clock that runs ahead."""
     span = _span((now - when).total_seconds())
     return f"{span} ago" if span else "just now"
 
@@ -56,7 +56,7 @@ def _span(seconds: float) -> str:
 
 
 def age_mark(when: dt.datetime | None, now: dt.datetime, *, measured: bool) -> str:
-    """``old: 9 days`` for outdated information, otherwise an empty text."""
+    """Mark of outdated information, such as ``old: 9 days``; otherwise an empty text."""
     age = (now - when).total_seconds() if when else 0
     return f"old: {_span(age)}" if age >= 86400 * (_MEASUREMENT if measured else _LOOK) else ""
 

@@ -222,7 +222,7 @@ def _reported(finding: Finding, when: dt.datetime | None) -> Weighed:
 
 
 def _folded(findings: Iterable[Weighed]) -> tuple[Weighed, ...]:
-    """All findings, the most severe first; equal findings of several hosts are one."""
+    """All findings, the most severe first; equal findings of several hosts are one finding."""
 
     def kind(finding: Weighed) -> tuple[int, str, str]:
         return finding.weight, finding.service or "", finding.problem

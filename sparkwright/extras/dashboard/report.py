@@ -46,7 +46,8 @@ def stored(
     """The page of the stored results of runs and benchmarks on the controller.
 
     Args:
-        findings: whether the page has the watch's findings; a live page asks the hosts for them.
+        findings: whether the page has the watch's findings; a live page queries the hosts for
+            findings.
         problems: problems that are shown with the problems of the files.
     """
     chosen = load(hosts).or_raise() if hosts != type(hosts)() else {}
@@ -87,9 +88,9 @@ def command(
 ) -> None:
     """Show the fleet on one page: state, memory, versions, smoke tests, speed, history.
 
-    The page shows stored results of runs and benchmarks; no host is contacted. It is one file that
-    loads nothing from elsewhere. For named hosts or an inventory it shows the planned memory. Exit
-    code 1 when a service has a fault, or is slower than its card.
+    The page shows stored results of runs and benchmarks; no host is contacted. The page is one file
+    that loads nothing from elsewhere. For named hosts or an inventory, the page shows the planned
+    memory. Exit with 1 when a service has a fault, or is slower than its card.
     """
     page = stored(hosts, results, last_run, status)
     if output is None and not as_json:

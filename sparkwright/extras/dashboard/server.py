@@ -69,7 +69,7 @@ class Site:
 
     @property
     def name(self) -> str:
-        """Expected ``Host`` of a browser's requests, which leaves out the usual port."""
+        """Expected ``Host`` of a browser's requests, without a default port."""
         usual = self.port == (443 if self.tls else 80)
         return self.host if usual else f"{self.host}:{self.port}"
 

@@ -141,8 +141,8 @@ def command(hosts: Selection, form: str, key: str, output: Path | None, as_json:
 
     If the fleet has an address for all models, clients get this address; HOST or HOST/SERVICE
     selects a service's own address. The configuration has served names, and the cards' advice on
-    sampling, context and longest answer. It never contains an API key, but names a variable that
-    the client reads. No host is contacted.
+    sampling, context and longest answer. The configuration never contains an API key, but names a
+    variable that the client reads. No host is contacted.
     """
     direct = bool(hosts.limit or hosts.named_services)
     exported = export(load(hosts).or_raise(), key, direct=direct)

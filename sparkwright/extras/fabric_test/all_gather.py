@@ -1,7 +1,8 @@
 """A rank of an all-gather, run inside the serving image: ``python3 -c TEXT BYTES``.
 
-The ranks meet through torch.distributed at MASTER_ADDR, without MPI. The program prints one line of
-JSON. The file is read as text and given to the container's Python; the controller does not run it.
+The ranks connect through torch.distributed at MASTER_ADDR, without MPI. The program prints one line
+of JSON. The file is read as text and given to the container's Python; the controller does not run
+it.
 """
 
 import json

@@ -127,8 +127,8 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
     """Check the fabric between hosts, and compare its speed with published figures.
 
     Tests are a ping that fills the MTU on every rail, ib_write_bw on both twins at once if
-    installed, and an all-gather through the serving image. They take a minute and some GiB of
-    memory on each host, and change nothing. Exit code 1 when an error is found, a measure fails, or
+    installed, and an all-gather through the serving image. The tests take a minute and some GiB of
+    memory on each host, and change nothing. Exit with 1 when an error is found, a measure fails, or
     a host does not answer.
     """
     from sparkwright.run import questions

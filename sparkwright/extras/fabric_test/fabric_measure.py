@@ -25,7 +25,7 @@ class Gather:
     Attributes:
         script: text of the Python program that each rank runs in the image.
         size: bytes that every rank has at the end.
-        environment: the rank's variables: number, meeting point, interfaces and devices.
+        environment: the rank's variables: number, master address, interfaces and devices.
     """
 
     image: str
@@ -36,7 +36,8 @@ class Gather:
 
 @records.dataclass(frozen=True)
 class MeasureRequest:
-    """Measurements to take. ``listen`` starts the listening side without a wait for its end."""
+    """Measurements to take. ``listen`` starts the listening side, and does not wait for the process
+    to end."""
 
     pings: tuple[icmp.Ping, ...] = ()
     listen: tuple[Stream, ...] = ()

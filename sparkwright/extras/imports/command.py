@@ -111,7 +111,7 @@ def command(
     carried over is named with the reason. No code of a recipe is run: a mod becomes files and
     patches if each line has a known form.
 
-    Exit code 1 if a recipe could not be imported, or lost a part that it needs: a mod, a plugin, a
+    Exit with 1 if a recipe could not be imported, or lost a part that it needs: a mod, a plugin, a
     template, an argument that its image does not have.
     """
     trees = tuple(sources.tree_of(name, inventory) for name in (source, options["mods"]) if name)

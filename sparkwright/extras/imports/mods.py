@@ -62,7 +62,7 @@ class Mod:
     sources: dict[str, str] = field(default_factory=dict)
 
     def read(self, *, remote_code: bool) -> bool:
-        """Read the script. Returns whether the mod brings or changes code.
+        """Read the script. Return whether the mod brings or changes code.
 
         Raises:
             Unfit: a line has no known form, or its effect depends on the container; or, without

@@ -119,7 +119,7 @@ def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
     names.
 
     Raises:
-        UserError: recipes are unknown; the error names each.
+        UserError: recipes are unknown; the error names each recipe.
     """
     if not names:
         return texts

@@ -81,7 +81,7 @@ def _target(address: str, port: int, **labels: str) -> dict[str, Any]:
 
 
 def renamed() -> dict[str, str]:
-    """Metrics of other engines -> the default engine's names for them."""
+    """Metrics of other engines -> the default engine's names for these metrics."""
     names = _metrics(engine(DEFAULT))
     return dict(
         _histogram(metric, names[neutral])
@@ -93,7 +93,7 @@ def renamed() -> dict[str, str]:
 
 
 def _histogram(metric: str, name: str) -> tuple[str, str]:
-    """Rename the common part of both names, so that a histogram's buckets are renamed, too."""
+    """Rename the common part of both names, so that a histogram's buckets are also renamed."""
     end = next((end for end in ("_sum", "_count") if metric.endswith(end)), "")
     both = end and name.endswith(end)
     return (metric.removesuffix(end), name.removesuffix(end)) if both else (metric, name)
@@ -106,7 +106,7 @@ def _metrics(program: Engine) -> dict[str, str]:
 
 
 def rules() -> dict[str, Any]:
-    """The rule file, as data: each alert with its diagnosis' reason, remedy and source."""
+    """The rule file, as data: each alert with the reason, remedy and source of its diagnosis."""
     alerts = _read("alerts", limits=thresholds.limits(), m=engine(DEFAULT).metrics)
     return dict(_read("rules", alerts=alerts, checks=CHECKS.texts, shown=shown))
 

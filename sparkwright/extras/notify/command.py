@@ -30,7 +30,7 @@ def command(hosts: Hosts, test: bool, dry: bool, as_json: bool) -> None:
 
     Notices report findings of the watch on the hosts, stopped services, and hosts that do not
     answer, each when it begins, worsens and ends. The command needs `pip install
-    'sparkwright[notify]'`. Exit code 1 when a notice could not be sent.
+    'sparkwright[notify]'`. Exit with 1 when a notice could not be sent.
     """
     every = list(hosts.everyone.items())
     targets = addresses(every)

@@ -1,6 +1,6 @@
 """Send a notice by Apprise, in a separate process: ``python deliver.py``.
 
-Its standard input is a JSON object: URLs (the first URL that Apprise supports is used), title,
+Standard input is a JSON object: URLs (the first URL that Apprise supports is used), title,
 body, and the memory limit in bytes. Output of Apprise and servers goes to standard error; the exit
 code is 0 for a delivered notice, and 3 if Apprise supports none of the URLs.
 """

@@ -323,8 +323,8 @@ def news(
 
 
 def title(notice: Sequence[News]) -> str:
-    """``spark-1, spark-2: qwen36: wedge (and 2 more)``: the most severe finding, and the number
-    of others.
+    """``spark-1, spark-2: qwen36: wedge (and 2 more)``: the most severe finding, and the number of
+    other findings.
     """
     findings = [each.finding for each in notice if each.kind != "over"]
     over = "" if findings else "over: "

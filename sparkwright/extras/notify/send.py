@@ -23,7 +23,7 @@ _STATUS = re.compile("error=([0-9]{3})")
 
 
 def send(address: Address, title: str, body: str) -> str | None:
-    """Send the notice once. Returns the reason of a failure, or None.
+    """Send the notice once. Return the reason of a failure, or None.
 
     Raises:
         UserError: Apprise is not installed.

@@ -38,7 +38,7 @@ class BootstrapState:
 
     Attributes:
         passwordless: whether the login user's sudo works without a password.
-        groups: names of that user's groups.
+        groups: names of the login user's groups.
         codename: codename in /etc/os-release, e.g. ``noble``.
         gb10: whether the PCI bus has a GB10.
         nvidia: whether the PCI bus has an NVIDIA GPU.
@@ -86,8 +86,8 @@ _UFW = Path("/etc/ufw")
 
 
 def booted() -> float:
-    """Return this system's boot time, in seconds since the epoch; the result is correct in a
-    container, too.
+    """Return this system's boot time, in seconds since the epoch; the result is also correct in a
+    container.
     """
     started = Path("/proc/1/stat").read_text().rsplit(")", 1)[1].split()[19]
     kernel = re.search(r"^btime (\d+)", documents.text("/proc/stat") or "", re.MULTILINE)

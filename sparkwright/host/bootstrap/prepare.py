@@ -1,7 +1,7 @@
 """Prepare a bootstrap step: record how to undo it, and wait until apt is free.
 
 The program runs on the host as root. The record is written first, so that an interrupted step can
-be undone, too.
+also be undone.
 """
 
 import os

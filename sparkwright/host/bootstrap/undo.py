@@ -26,7 +26,7 @@ _GOES = re.compile(r"^(?:Purg|Remv) (\S+)", re.MULTILINE)
 
 
 def undo(name: str, step: Step) -> tuple[list[str], list[str]]:
-    """Undo a step. Returns the changes, and the remaining parts."""
+    """Undo a step. Return the changes, and the remaining parts."""
     done: list[str] = []
     left = [f"{name}: {step.undo.apart}"] if step.undo.apart else []
     for command in step.undo.commands:
