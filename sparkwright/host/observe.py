@@ -89,7 +89,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Memory:
-    """MemTotal, MemAvailable and SwapTotal in bytes, and whether a desktop uses memory, too."""
+    """MemTotal, MemAvailable and SwapTotal in bytes, and whether a desktop also uses memory."""
 
     total: int
     available: int
@@ -167,9 +167,9 @@ class Observation:
         time: the host's clock, seconds since the epoch.
         user: name of the user who logs in.
         sudo: why the observation could not run as root; None if it ran as root.
-        docker_socket: whether that user may use Docker's socket.
+        docker_socket: whether the user who logs in may use Docker's socket.
         docker_kind: snap, desktop, rootless or podman; None for Docker's own engine.
-        system_state: systemd's state, e.g. running or degraded; None if it does not answer.
+        system_state: systemd's state, e.g. running or degraded; None if systemd does not answer.
         disks: file systems by requested root.
         exposed: a root, or a path above it, that a user other than root may change.
         models: directory -> why the directory does not hold its commit, or None.
@@ -241,8 +241,9 @@ COMPOSE_PLACES = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libe
 
 
 def compose_command() -> list[str]:
-    """Return the command of Compose: the plugin itself if installed in a usual place, twice as fast
-    as through docker. A plugin in a user's home does not count, since units run it as root.
+    """Return the command of Compose: the plugin itself if installed in a usual place, since this is
+    twice as fast as through docker. A plugin in a user's home does not count, since units run it as
+    root.
     """
     if shutil.which("docker"):
         for base in COMPOSE_PLACES:
@@ -253,7 +254,7 @@ def compose_command() -> list[str]:
 
 
 def host_memory() -> Memory:
-    """Read the host's memory from /proc: on a GB10 every other figure is wrong."""
+    """Read the host's memory from /proc: on a GB10 the figures of all other sources are wrong."""
     values = memory.meminfo()
     return Memory(
         total=values.get("MemTotal", 0),

@@ -19,7 +19,7 @@ class RemovalRequest:
 
     Attributes:
         services: names; None for everything that is sparkwright's.
-        weights: whether to remove the models, too.
+        weights: whether the models are also removed.
     """
 
     models_root: str = "/opt/models"

@@ -1,4 +1,4 @@
-"""Second start after a first start that compiled, if GPU and CPU share memory.
+"""Second start after a first start that compiled code, if GPU and CPU share memory.
 
 An engine may reserve for its whole life the memory that was in use during its start. On unified
 memory this includes the compiler's peak of 30 GB and more: vLLM's KV cache got 9.5 GiB instead of

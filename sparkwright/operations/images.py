@@ -50,7 +50,7 @@ def present(
     Args:
         image: name of the image on the host, ``host/path:tag``.
         digest: ``sha256:...`` of the manifest or index: a tag can move.
-        registry: ``http(s)://host[:port]`` to pull from; default: the image's own host by https.
+        registry: ``http(s)://host[:port]`` to pull from; default: the image's own host over https.
         repository: path within the registry; default: the image's own path.
         platforms: the image's files by architecture; with None, the controller queries the
             registry.

@@ -46,7 +46,7 @@ def present(
         part: name of these files, if they are a part of a repository (GGUF).
         expected: format and checks that the files' headers and configurations must pass.
         sources: peers, token and limits; default: only the hub.
-        pickles: whether to fetch files that run code when they are loaded, too.
+        pickles: whether to fetch even files that run code when they are loaded.
         wait: False only starts the job; ``jobs.finished`` waits for it.
 
     **Example:**

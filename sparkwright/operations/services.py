@@ -107,8 +107,8 @@ def switched_back(
     """Switch services to releases that the host still has, proved like any other switch.
 
     Args:
-        targets: switches that ``to_release`` makes; empty for no change. The function is called
-            when the operation runs.
+        targets: function that returns switches made by ``to_release``; empty for no change. The
+            function is called when the operation runs.
         turn, ended: same as for ``running``.
 
     **Example:**

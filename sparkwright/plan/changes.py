@@ -140,7 +140,9 @@ def unmanaged_containers(services: Sequence[Service], observed: Observation) -> 
 
 
 def is_ours(listener: Listener, observed: Observation) -> bool:
-    """Return whether a listener is a proxy, or in a container of our services, on any port."""
+    """Return whether a listener is a proxy, or in a container of sparkwright's services, on any
+    port.
+    """
     name = (listener.container or "").partition(" ")[0]
     # For a container with its own network, a process of Docker listens in its place.
     service = name.removeprefix("sparkwright-")

@@ -75,7 +75,7 @@ class ContainerPlan:
 def plan_container(
     image: Image, service: ServiceSettings, given: Sequence[Exceptions]
 ) -> ContainerPlan:
-    """A container of an image, with the exceptions of recipe and service, in this order."""
+    """A container of an image, with the exceptions of the recipe and the service, in this order."""
     strict = service.hardening == "strict"
     limits = [item.pids_limit for item in given if item.pids_limit]
     return ContainerPlan(

@@ -78,7 +78,7 @@ def _step(
 
 
 def files_of(steps: Steps) -> Iterator[str]:
-    """Paths of the image that surely have a file after the steps, as far as the steps name them."""
+    """Paths in the image that certainly have a file after the steps, by the names in the steps."""
     from sparkwright.host.fetch.steps import parse  # only services with patches need it
 
     files = dict(steps.files)

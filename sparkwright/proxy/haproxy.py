@@ -3,8 +3,8 @@ socket and writes no file.
 
 The proxy requires an API key, passes only the engine's client routes, sends a request to the
 replica with the fewest requests, and can take a replica out of service without cutting off a
-client. A proxy in front of a single replica works in the same way. The address for all models is a
-proxy, too: it passes requests to the host's own program (``host/models/``), which names the pool
+client. A proxy in front of a single replica works in the same way. The address for all models is
+also a proxy: it passes requests to the host's own program (``host/models/``), which names the pool
 that serves a request.
 """
 
@@ -66,7 +66,7 @@ class Replica:
 
     @property
     def state(self) -> tuple[str, str, str]:
-        """Return address, port and port of checks as HAProxy's runtime API shows them."""
+        """Return the address, the port and the check port as HAProxy's runtime API shows them."""
         if self.port:
             return self.address, str(self.port), str(self.health_port)
         return "-", "0", "0"
@@ -90,7 +90,7 @@ class Proxy:
     """A proxy for clients: one address, one port, any number of replicas.
 
     Attributes:
-        bind: address to listen on; ``*`` is all of IPv4.
+        bind: address to listen on; ``*`` means all IPv4 addresses.
         health_path: path that answers 200 while the replica's last real generation succeeded.
         exclusive: the service's group; None if the service never sleeps.
         on_request: whether a request activates the service.
@@ -272,7 +272,7 @@ def render_proxies(proxies: Proxies) -> Files:
     """Render the files of the proxies, except for the keys.
 
     Raises:
-        UserError: names every unusable name, address or port.
+        UserError: the message names every unusable name, address or port.
     """
     Problems(_problems(proxies)).stop()
     context = {

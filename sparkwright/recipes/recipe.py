@@ -116,7 +116,7 @@ class Text:
     """A recipe's file.
 
     Attributes:
-        name: its path in its folder or repository, without the suffix.
+        name: the file's path in a folder or repository, without the suffix.
         source: ``repository@commit:path``, or the path of a file.
         date: date of the commit or of the file.
     """
@@ -152,17 +152,17 @@ class Foreign:
         name: name of the new recipe.
         longer_name: name with its folder's name, if another recipe has the short name.
         title: the recipe's description in one line.
-        model: the repository that its key names; the command line takes precedence.
+        model: the repository that the recipe's key names; the command line takes precedence.
         container: image reference; None for stock vLLM of ``least_vllm`` or newer.
         arguments: arguments of the command line, after ``vllm serve``.
         environment: values as text.
         gpus: least number of GPUs, one in each Spark.
-        may_be_one: whether one GPU is enough, although its defaults name two GPUs.
-        vram_gib: its stated need of memory, over all of its GPUs.
+        may_be_one: whether one GPU is enough, although the recipe's defaults name two GPUs.
+        vram_gib: the recipe's stated need of memory, over all of the GPUs.
         context: tokens that the model was made for.
         format: the recipe's name of the weights' format.
         notes: further notes for a reader.
-        mods: names of scripts that change its container.
+        mods: names of scripts that change the recipe's container.
     """
 
     name: str

@@ -36,7 +36,7 @@ class GgufModel:
 
     Attributes:
         parts: paths, the first part's first; one path of a file that is not split.
-        label: its quantization in the path; empty without a quantization.
+        label: the quantization in the path; empty without a quantization.
         size: bytes of all parts.
     """
 

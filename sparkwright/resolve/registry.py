@@ -3,8 +3,8 @@
 The module uses the OCI distribution protocol (https://github.com/opencontainers/distribution-spec)
 with the anonymous token exchange that public registries require.
 
-cosign signs a small document (simple signing) that has the image's digest. The lock keeps document
-and signature, so every later run verifies both again, without a registry.
+cosign signs a small document (simple signing) that has the image's digest. The lock keeps the
+document and the signature, so every later run verifies both again, without a registry.
 """
 
 import hashlib
@@ -100,8 +100,9 @@ class PlatformImage:
     """An image for one architecture; sizes in bytes of the parts to pull, by digest.
 
     Attributes:
-        digest: digest of its own manifest.
-        manifests: documents that Docker reads before any layer: index, if any, and manifest.
+        digest: digest of this architecture's own manifest.
+        manifests: documents that Docker reads before any layer: the index, if any, and the
+            manifest.
         config: configuration with the ids of the unpacked layers.
         layers: layers in order; a layer may occur twice.
     """
@@ -126,7 +127,7 @@ class ResolvedImage:
         digest: ``sha256:...`` of the tag's manifest or index; for a built image, of its base.
         platforms: platforms by registry architecture (``arm64``, ``amd64``).
         commit: commit of a built image's context.
-        context: sha256 of its files, if a lock has it.
+        context: sha256 of the context's files, if a lock has the hash.
         signature: signature of the digest, if a key is named for the image.
     """
 

@@ -165,7 +165,9 @@ def fabric(host: Host, run: HostRun) -> FabricLook:
 
 
 def known_keys(host: Host, run: HostRun) -> tuple[str, ...]:
-    """Return hash and name of each key that the host's proxies accept. One remote execution."""
+    """Return the hash and the name of each key that the host's proxies accept. One remote
+    execution.
+    """
     return _keys(host, run, None)
 
 
@@ -286,7 +288,8 @@ def follow(
         take: function that gets each answer, or the reason of a failure.
         interval: seconds between two requests.
         count: number of requests; 0 for no limit.
-        wanted: function that returns whether an answer is needed now; no request is sent before.
+        wanted: function that returns whether an answer is needed now; until then no request is
+            sent.
 
     Raises:
         HostError: the last request had no answer.

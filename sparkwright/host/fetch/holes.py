@@ -53,7 +53,7 @@ class Part:
     """A file of a request during its download.
 
     Attributes:
-        received: function that counts written bytes by downloader.
+        received: function that counts the bytes that each downloader has written.
     """
 
     path: Path

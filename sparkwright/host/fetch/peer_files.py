@@ -126,8 +126,8 @@ def names(path: str) -> list[str] | None:
 def revision(
     request: request.PeerServerRequest, parts: list[str]
 ) -> tuple[Revision, tuple[str, ...]] | None:
-    """Return the revision that a path leads to, and the names below it; None for an invalid
-    path.
+    """Return the revision that a path leads to, and the names below the revision; None for an
+    invalid path.
     """
     kind = parts[0] if parts else ""
     depth = {"models": 3, "images": 2}.get(kind)

@@ -6,8 +6,8 @@ program can take the port. The server ends after some time without an authentica
 `GET /challenge` returns a challenge. `GET /files/models/<org--name>/<commit>/<path>` and
 `/files/images/<digest>/<path>`, signed with the challenge, return a range of a file of at most
 PIECE bytes. With `?ranges`, both addresses list the ranges that are on the disk, whether a fetch
-runs that will add more ("alive"), and whether the file will not change any more ("ended").
-Every answer to a signed request is signed, too, with the body's hash, and contains the next
+runs that will add more ("alive"), and whether the file will not change any more ("ended"). Every
+answer to a signed request has a signature, which covers the body's hash, and contains the next
 challenge.
 
 `/v2/` is a read-only container registry of this host's images, for its own Docker. The registry

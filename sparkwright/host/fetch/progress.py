@@ -53,7 +53,7 @@ class Progress:
         self._end = Event()
 
     def start(self) -> None:
-        """Write the file now and then once a second."""
+        """Write the file at once, and then every second."""
         self.write()
         Thread(target=self._tick, daemon=True).start()
 

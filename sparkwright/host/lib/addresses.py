@@ -46,7 +46,7 @@ _REFUSED = "no program listens on the port yet"
 
 
 class Question:
-    """Query of this host's addresses, which runs beside other queries."""
+    """Query of this host's addresses, which runs in parallel with other queries."""
 
     def __init__(self) -> None:
         self._listed = Running("ip", "-o", "addr", "show", "scope", "global")
@@ -128,7 +128,7 @@ def unreachable(address: str, port: int) -> str | None:
 
 
 def _by_dns(name: str) -> bool:
-    """Return whether DNS resolves a name, so that HAProxy's own resolver will find it, too."""
+    """Return whether DNS resolves a name, so that HAProxy's own resolver finds the name."""
     if "." not in name or name.endswith(".local") or usable(name):
         return False
     hosts = documents.text("/etc/hosts") or ""

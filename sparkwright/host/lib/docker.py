@@ -16,7 +16,7 @@ class Docker:
     """Version, root and runtimes of the Docker daemon.
 
     Attributes:
-        store: directory of its images: below its root, or containerd's own directory.
+        store: directory of Docker's images: below Docker's root, or containerd's own directory.
     """
 
     version: str | None

@@ -93,7 +93,9 @@ def unit(name: str) -> str:
 
 
 def stopped(home: Path) -> Stopped | None:
-    """Return the last recorded stop of a service; ``holds`` returns whether it is still stopped."""
+    """Return the last recorded stop of a service; ``holds`` returns whether the service is still
+    stopped.
+    """
     return files.record(Stopped, home / STOPPED)
 
 

@@ -35,7 +35,7 @@ _REASON = re.compile(r'(?:finished_reason|le)="([a-z0-9_.]+)"')
 
 
 def samples(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str, float]]:
-    """Yield neutral name, labels as printed, and value of every finite sample."""
+    """Yield the neutral name, the labels as printed, and the value of every finite sample."""
     for own, labels, value in _SAMPLE.findall(text):
         if own not in names:
             continue

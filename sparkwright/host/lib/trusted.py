@@ -93,7 +93,7 @@ def exposed(path: str | Path) -> ExposedPath | None:
 
 def take_over(path: str | Path, make: int = 0o755) -> None:
     """Make a directory, or let only root change an existing directory. Only root may be able to
-    change its parents.
+    change the directory's parents.
     """
     with directory(path, make=make, own=False) as handle:
         if why(os.fstat(handle)) is not None:

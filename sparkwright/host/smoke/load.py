@@ -47,7 +47,7 @@ def needle(client: DeepClient, tokens: int) -> str:
 
 
 def limit(client: DeepClient) -> str:
-    """Check that a prompt above the context is refused at once, with a reason."""
+    """Check that a prompt longer than the context is refused at once, with a reason."""
     context = client.context()
     prompt = filler(client, int(context * 1.1) + 64)
     over = f"a prompt over the context of {context} tokens"

@@ -1,6 +1,6 @@
 """Findings of the watch, from the samples of a day. The functions are pure.
 
-Doctor uses these functions, too.
+``sparkwright doctor`` also uses these functions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ SILENT, _HOT, _BRAKED, _LOW = "gpu-silent", "gpu-heat", "gpu-power-brake", "gb10
 
 
 def kept(ring: list[Sample]) -> list[Sample]:
-    """Return the ring without samples that are too old or too close together."""
+    """Return the ring buffer without samples that are too old or too close together."""
     if not ring:
         return []
     now = ring[-1].at
