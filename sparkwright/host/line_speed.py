@@ -14,7 +14,7 @@ def main(request: str) -> int:
     second; 0 if no data arrived.
 
     The configuration may contain a token, so curl reads the configuration from standard input:
-    every user of the host can see arguments.
+    every user of the host can see a command's arguments.
     """
     try:
         done = subprocess.run(_CURL, input=request, capture_output=True, text=True,

@@ -129,7 +129,7 @@ class ServiceState:
             the installed unit.
         files: sha256 of the files that the planned release's container reads, by name.
         tokens: files of the service's secrets beside its key, by name.
-        newest: latest mtime of unit and secrets, in seconds since the epoch.
+        newest: latest mtime of the unit and the secrets, in seconds since the epoch.
         stopped: the last stop by request; the service may have been started since.
         asleep: whether boots skip the service, since another service of its group runs.
     """
@@ -265,7 +265,7 @@ def host_memory() -> Memory:
 
 
 def distribution() -> Distribution:
-    """Return the operating system by /etc/os-release, or DGX OS by its own files."""
+    """Return the operating system from /etc/os-release, or DGX OS from its own files."""
     release = documents.pairs(documents.text("/etc/os-release") or "")
     return Distribution(
         id=release.get("ID", "").strip("\"'"),

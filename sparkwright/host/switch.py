@@ -625,8 +625,8 @@ def _of_journal(lines: Iterable[str]) -> list[str]:
 
 
 def _without_cache(switch: ServiceSwitch) -> bool:
-    """Wait for the next start after a start that set its cache aside; False if no cache was set
-    aside.
+    """Wait for the next start after a start that set its cache aside; return False if no cache was
+    set aside.
     """
     if not any(Path(switch.service.home, "caches").glob("*.suspect")):
         return False

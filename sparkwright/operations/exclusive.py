@@ -48,7 +48,7 @@ def declared(files: Files) -> Commands:
     """Install a host's exclusive groups and the programs that activate a member.
 
     Args:
-        files: files that ``files_of`` makes of the host's services; empty for a host without a
+        files: files that ``files_of`` makes from the host's services; empty for a host without a
             group.
 
     **Example:**

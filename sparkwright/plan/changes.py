@@ -108,7 +108,7 @@ def former(state: ServiceState, release: str) -> str | None:
 
 
 def active_of(services: Sequence[Service], observed: Observation) -> dict[str, str]:
-    """The member of each exclusive group that runs, by the host's observation."""
+    """The running member of each exclusive group, according to the host's observation."""
     return {
         service.exclusive: runs_instead(service, observed) or service.name
         for service in services

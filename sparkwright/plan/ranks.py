@@ -68,7 +68,7 @@ def problems(
     settings: HostSettings,
     engine: Engine,
 ) -> Iterator[Fault]:
-    """Faults in a service's cluster, by the settings of one of its hosts."""
+    """Faults in a service's cluster, found in the settings of one of its hosts."""
     ranks, name = recipe.ranks, service.cluster
     if name is None:
         if ranks is not None and ranks.world > 1:

@@ -107,7 +107,7 @@ def with_others(host: str, everyone: Everyone) -> frozenset[str]:
 
 
 def _serving(host: str, data: Mapping[str, Any]) -> frozenset[str]:
-    """Return a host's services by its data, which may be incomplete; followers do not count."""
+    """Return a host's services from its data, which may be incomplete; followers do not count."""
     names = set()
     for name, service in mapping(data.get("services")).items():
         cluster = mapping(mapping(data.get("clusters")).get(str(mapping(service).get("cluster"))))

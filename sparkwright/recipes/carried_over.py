@@ -110,7 +110,7 @@ def _spread(foreign: Foreign, kept: dict[str, Any], options: Options) -> None:
 
 
 def ranks(foreign: Foreign, arguments: dict[str, ArgumentValue]) -> dict[str, int]:
-    """Distribution of a recipe over a cluster's hosts; its sizes are no longer arguments."""
+    """Distribution of a recipe over a cluster's hosts; the sizes are removed from the arguments."""
     parallel = foreign.engine.parallel
     sizes = {part: arguments.pop(argument, 1) for argument, part in parallel.items()}
     return {name: size for name, size in sizes.items() if isinstance(size, int) and size > 1}

@@ -147,7 +147,7 @@ class ResolvedModel:
         kv: layers that keep keys and values, from the commit's config.json.
         facts: facts from the commit's small files; None if they were not requested.
         recipe: recipe in a registry of vLLM's own recipes, if any.
-        hidden_size: size of a token's hidden state, by the commit's config.json.
+        hidden_size: size of a token's hidden state, from the commit's config.json.
         lora: facts about an adapter; None for a repository of another kind.
     """
 

@@ -26,7 +26,7 @@ def hex_digits(digest: str) -> str:
 
 @dataclass(frozen=True)
 class BuildReference:
-    """Source of a built image: a folder of a git repository, over a pinned base image.
+    """Source of a built image: a folder of a git repository, and a pinned base image.
 
     Attributes:
         base_name: the base's name in the Dockerfile's FROM.
@@ -53,7 +53,9 @@ class Steps:
     files: tuple[tuple[str, bytes], ...]
 
     def image(self, base: str) -> str:
-        """Name of the image derived from a base with this digest: made from a hash of both."""
+        """Name of the image derived from a base with this digest: made from a hash of the digest
+        and the steps.
+        """
         inputs = hashlib.sha256(f"{base}\n{self.text}".encode()).hexdigest()
         return f"sparkwright.local/{self.recipe}:sha256-{inputs}"
 

@@ -54,7 +54,8 @@ class Signature:
 
 
 def verifier(file: str) -> Callable[[bytes, bytes], None]:
-    """Return the check of a signature and its data by the public key of a file on the controller.
+    """Return a function that checks a signature of data with the public key in a file on the
+    controller.
 
     Raises:
         UserError: the file has no public key (ECDSA on P-256 or Ed25519, in PEM).

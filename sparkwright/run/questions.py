@@ -285,7 +285,7 @@ def follow(
     """Send a host the same request repeatedly until the command ends.
 
     Args:
-        take: function that gets each answer, or the reason of a failure.
+        take: function that gets each answer, or the reason for a failure.
         interval: seconds between two requests.
         count: number of requests; 0 for no limit.
         wanted: function that returns whether an answer is needed now; until then no request is

@@ -138,7 +138,7 @@ def leave(host_run: HostRun) -> None:
 
 
 def elsewhere(run: Run, host_run: HostRun) -> bool:
-    """Return whether a service of the host runs another release than planned.
+    """Return whether a service of the host runs a release other than planned.
 
     The outcome of the host decides; for a follower, the outcome of its head.
     """

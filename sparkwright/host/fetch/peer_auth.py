@@ -28,8 +28,8 @@ def nonce() -> str:
 
 
 def mac(key: str, *parts: str) -> str:
-    """Return the HMAC-SHA256 of texts in hex digits. Different lists of texts never share an
-    input.
+    """Return the HMAC-SHA256 of texts in hex digits. Different lists of texts are different inputs
+    of the HMAC.
     """
     return hmac.new(key.encode(), json.dumps(parts).encode(), hashlib.sha256).hexdigest()
 

@@ -39,7 +39,7 @@ _WINDOW = 10.0  # seconds over which the rate is averaged
 
 
 class Progress:
-    """Counters of one run, safe for threads, written at most once a second."""
+    """Thread-safe counters of one run, written at most once a second."""
 
     def __init__(self, state_dir: Path, peers: str = "a neighbour") -> None:
         #: Name of peers in ``source``.

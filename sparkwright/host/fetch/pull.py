@@ -78,7 +78,7 @@ def _pull(request: request.PullRequest, progress: progress.Progress, stop: Event
 
 
 def _into_docker(request: request.PullRequest, stop: Event) -> str | None:
-    """Have Docker pull from this host. Returns the reason of a failure, or None."""
+    """Have Docker pull from this host. Returns the reason for a failure, or None."""
     key = Path(request.token_file)
     account = f"{key.name}:{peer_auth.docker_password(key.read_text().strip())}"
     encoded = base64.b64encode(account.encode()).decode()

@@ -32,7 +32,7 @@ class Limit:
         self._free_at = 0.0
 
     def take(self, count: int, stop: Event) -> None:
-        """Wait until the limit allows for this number of bytes."""
+        """Wait until the limit allows this number of bytes."""
         if self._rate is None:
             return
         with self._lock:

@@ -43,7 +43,7 @@ class LeadsOut(Exception):
 
 
 def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]:
-    """Read a unified diff: path below its folder -> hunks, in order.
+    """Read a unified diff: path below the diff's folder -> hunks, in order.
 
     Args:
         reverse: whether to apply the diff in reverse.

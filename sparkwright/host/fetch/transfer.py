@@ -188,7 +188,7 @@ class Libraries:
     def _fetch(self, name: str, part: Part, location: Location, connections: int) -> str | None:
         """Fill a part's missing ranges with Xet, or with hf_transfer, which needs an empty part.
 
-        Returns None, or the reason of an early end.
+        Returns None, or the reason for an early end.
         """
         job: dict[str, Any] = {
             "downloader": name,

@@ -24,7 +24,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Workspace:
-    """Files of a run; the object is safe for threads.
+    """Files of a run; the object is thread-safe.
 
     A fetch also uses the directory `.staging-<commit>` on the same file system: files/ becomes the
     destination by one rename, parts/ has unverified files, and verified.json has the receipt

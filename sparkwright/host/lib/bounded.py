@@ -77,7 +77,7 @@ class Guarded(io.RawIOBase):
 
 
 class _Answer(http.client.HTTPResponse):
-    """An answer with a bounded head and body; of a download, only the head is bounded."""
+    """An answer with a bounded head and body; for a download, only the head is bounded."""
 
     def __init__(
         self, sock: socket.socket, *args: Any, most: int | None, seconds: float, **kwargs: Any

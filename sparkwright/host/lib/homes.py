@@ -29,7 +29,9 @@ class Stopped:
     active: str = ""
 
     def holds(self, unit: Mapping[str, str]) -> bool:
-        """Return whether the service is still stopped, by systemd's properties of its unit."""
+        """Return whether the service is still stopped, according to systemd's properties of its
+        unit.
+        """
         since = unit.get("ActiveEnterTimestamp", "")
         return unit.get("ActiveState") in ("inactive", "failed") and since in ("", self.active)
 

@@ -51,7 +51,7 @@ class Late(NoAnswer):
 
 @dataclass(frozen=True)
 class Form:
-    """Body of a request in another format than JSON."""
+    """Body of a request in a format other than JSON."""
 
     content_type: str
     data: bytes

@@ -1,8 +1,9 @@
 """Variables with which NCCL, GLOO and UCX find the fabric, from a host's part of it.
 
-Controller and host both compute the variables: the controller for the plan, the host at each start,
-since the cable may have moved to the other cage. The variables contain no GID index, which differs
-between hosts and changes with an address; NCCL finds the GID by address family and RoCE version.
+The controller and the host both compute the variables: the controller for the plan, the host at
+each start, since the cable may have moved to the other cage. The variables contain no GID index,
+which differs between hosts and changes with an address; NCCL finds the GID by address family and
+RoCE version.
 """
 
 from sparkwright.host.fabric import FabricState, Rail

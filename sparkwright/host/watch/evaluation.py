@@ -218,7 +218,7 @@ def _disks(ring: list[Sample], limits: Thresholds) -> Iterator[Fault]:
 
 
 def _hours_left(points: list[tuple[float, float]]) -> float | None:
-    """Return the hours until the disk is full, by the trend of six hours; None if no trend fills
+    """Return the hours until the disk is full, from the trend of six hours; None if no trend fills
     the disk.
 
     The last half hour must show the same trend: a finished fetch fills the disk no further.
