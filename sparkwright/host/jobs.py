@@ -210,7 +210,7 @@ def watch(job: WatchedJob) -> JobStatus:
 
 
 def main(request: JobsRequest) -> dict[str, JobStatus]:
-    """Start the requested jobs, then wait for the watched jobs to end. Returns their status by
+    """Start the requested jobs, then wait for the watched jobs to end. Returns the jobs' status by
     unit.
     """
     for path, text in request.secrets.items():

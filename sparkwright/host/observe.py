@@ -128,7 +128,7 @@ class ServiceState:
         compose, record, unit: sha256 of the planned release's compose file and release.json, and of
             the installed unit.
         files: sha256 of the files that the planned release's container reads, by name.
-        tokens: files of the service's secrets beside its key, by name.
+        tokens: files of the service's secrets except the key, by name.
         newest: latest mtime of the unit and the secrets, in seconds since the epoch.
         stopped: the last stop by request; the service may have been started since.
         asleep: whether boots skip the service, since another service of its group runs.
@@ -406,7 +406,7 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
 def partial(path: Path) -> int:
     """Return the bytes on the disk of an incomplete model; the stage is beside the model.
 
-    Files of another user do not count: a fetch replaces them by copies.
+    Files of another user do not count: a fetch replaces them with copies.
     """
     files = (
         file.lstat()

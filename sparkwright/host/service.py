@@ -217,7 +217,8 @@ def checked(service: Service, home: str, release: str) -> Service:
     """Return the service if its record belongs to this directory and release.
 
     Raises:
-        ValueError: the record belongs elsewhere, or has a value that no service can have.
+        ValueError: the record belongs to another directory or release, or has a value that no
+            service can have.
     """
     name = home.rpartition("/")[2]
     check_names(name, release)

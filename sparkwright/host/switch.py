@@ -648,7 +648,7 @@ def _running_id(container: str) -> str:
 
 
 def _engine(switch: ServiceSwitch) -> Server:
-    """Return the engine's own server. Its routes for sleep need no API key."""
+    """Return the engine's own server. The server's routes for sleep need no API key."""
     return Server(switch.service.gate.address, switch.service.gate.port)
 
 

@@ -74,7 +74,7 @@ def activated(
     answered: Callable[[ActivateAnswer], object] = unheard,
     unless: Callable[[], str | None] = lambda: None,
 ) -> Commands:
-    """Run another member of an exclusive group; return to the previous member if answers fail.
+    """Run another member of an exclusive group; return to the previous member if tests fail.
 
     Args:
         request: the activation; with ``dry`` the host only reports the effect.

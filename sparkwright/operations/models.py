@@ -36,8 +36,8 @@ def present(
     """Download a model's files: complete, verified, at this commit.
 
     The files are in ``<root>/<org>--<name>[--<part>]/<commit>``, with a receipt of sizes and
-    hashes. A systemd job on the host fetches them: the job continues if the connection ends, and
-    resumes after an interruption.
+    hashes. A systemd job on the host fetches the files: the job continues if the connection ends,
+    and resumes after an interruption.
 
     Args:
         repository: ``org/name`` of the hub.

@@ -32,7 +32,7 @@ def runs_instead(service: Service, observed: Observation) -> str | None:
 
 
 def changes(service: Service, secrets: Secrets, observed: Observation) -> list[str]:
-    """Return the differences between a service and its host, as words of a sentence.
+    """Return the differences between a service and its host, as parts of a sentence.
 
     For a follower, only differences in the content that the head requests count: the head chooses
     the release, and the engine waits for the other ranks.

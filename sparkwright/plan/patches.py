@@ -24,8 +24,8 @@ def steps_of(recipe: Recipe, image: Image, file: Path | None, host: str) -> Step
 
     Args:
         image: the base image.
-        file: the catalog's file with the patches; the files of its steps are in or below its
-            folder.
+        file: the catalog's file with the patches; the files of the steps are in or below this
+            file's folder.
 
     Raises:
         UserError: the base is a built image, no image can have the recipe's name, or a step's files

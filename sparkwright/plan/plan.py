@@ -37,7 +37,7 @@ class ServicePlan:
     Attributes:
         settings: settings as written; values that need no decision are read here.
         engine: name of the engine in the service's image.
-        version: version of the engine; None if no card gives it.
+        version: version of the engine; None if no card gives the version.
         origins: ``argument.<name>``, ``environment.<NAME>`` etc. -> origin of the value.
         served_names: all names for clients, adapters' names last.
         adapters: adapters by the names that clients use.
@@ -134,7 +134,7 @@ class ServicePlan:
 
     @property
     def models(self) -> tuple[ModelReference, ...]:
-        """Body, drafter and adapters."""
+        """Models of the service: body, drafter and adapters."""
         return (self.body, *filter(None, (self.drafter,)), *self.adapters.values())
 
     @property
@@ -218,7 +218,7 @@ class HostPlan:
         return tuple(most.values())
 
     def largest(self, needs: Mapping[str, float]) -> float:
-        """Return the sum of the services' needs; of each exclusive group only the largest
+        """Return the sum of the services' needs; only the largest need of each exclusive group
         counts.
         """
         return sum(needs[name] for name in self.counted(needs))
@@ -270,7 +270,7 @@ def plan_host(
     origin: Callable[[str], str],
     derivations: Mapping[str, Derivation] = MappingProxyType({}),
 ) -> HostPlan:
-    """Join settings and catalog.
+    """Join the settings and the catalog.
 
     Args:
         derivations: service -> origins of the values in its derived recipe.
@@ -397,7 +397,7 @@ def _layered(
     own: str,
     derivation: Derivation | None,
 ) -> _Layers:
-    """Merged arguments and environment of recipe, tag and service, and their origins."""
+    """Merged arguments and environment of the recipe, tag and service, and their origins."""
     arguments: dict[str, ArgumentValue | None] = {}
     environment: dict[str, str | None] = {}
     origins: dict[str, str] = {}

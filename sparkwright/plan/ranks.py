@@ -17,8 +17,7 @@ from sparkwright.plan.tags import MESSAGES
 
 def rank_environment(rank: Rank, engine: Engine) -> dict[str, str]:
     """Variables by which an engine and its libraries reach the other ranks, as far as they are
-    planned: with ConnectX-7 the host determines them at each start
-    (``host/ranks/environment.py``).
+    planned: with ConnectX-7 the host determines them at each start (``host/ranks/collective.py``).
     """
     result = {**plain_environment(rank.interface), **engine.rank_environment(rank)}
     if rank.shape is None:

@@ -50,7 +50,7 @@ class Replica:
     Attributes:
         address: address of a host, or path of a Unix socket, which has no port.
         health_port: port of the health check, on the same address. An engine's own ``/health``
-            shows only that its loop runs: use a check that generates.
+            shows only that its loop runs: use a check that generates tokens.
         health: path of the health check's Unix socket, instead of a port.
         tls: name and CA that HAProxy verifies; None if the replica serves http.
         dns: whether DNS resolves the address: HAProxy then resolves the name repeatedly.
@@ -311,7 +311,7 @@ def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
 
 def engine_map(key: Secret, address: Secret | None = None) -> str:
     """Return the map with the key of the host's engines, and the key that the address sends to
-    proxies of services. The configuration is world-readable, so this map has the keys.
+    proxies of services. The configuration is world-readable, so the keys are in this map.
     """
     return f"engine {key.value}\n" + (f"{ADDRESS} {address.value}\n" if address else "")
 

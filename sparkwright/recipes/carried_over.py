@@ -127,7 +127,7 @@ def _by_size(needed: float | None, options: Options) -> int:
 
 
 def _share(foreign: Foreign, kept: dict[str, Any]) -> None:
-    """Set a memory share that a Spark, with its single pool, can provide."""
+    """Set a memory share that a Spark, with its single memory pool, can provide."""
     program = foreign.engine
     title, usual, name = program.title, program.limits({}).share, program.limit_names.get("share")
     if name is None:

@@ -45,7 +45,7 @@ class Remarks:
 
     Attributes:
         source: the recipe's file, as messages name it.
-        engine: name of its engine.
+        engine: name of the recipe's engine.
     """
 
     source: str
@@ -94,7 +94,7 @@ class Options:
         engine_version: version of the engine in the recipe's image, if no other source has it.
         image: a reference that replaces the recipe's container.
         variants: selected variants of a recipe with several variants; empty for all variants.
-        remote_code: whether ``trust_remote_code`` is kept, and mods that bring code.
+        remote_code: whether ``trust_remote_code`` and mods that bring code are kept.
         allowed: arguments and variables that the site allows in addition to the engine's list.
         cluster: whether a recipe for several GPUs is spread over as many hosts.
         mods: name of a mod -> its files: name -> text, "\\0" for a file that is not text.

@@ -68,7 +68,7 @@ def lora_of(
         piece: function that returns bytes of a file, given their offset and number.
 
     Raises:
-        ValueError, TypeError, LookupError, Unusable: the files have another form.
+        ValueError, TypeError, LookupError, Unusable: the files do not have the expected form.
     """
     if _CONFIG not in files:
         return None
@@ -138,7 +138,7 @@ class PinnedFile:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class ResolvedModel:
-    """A resolved revision; the lock's entry of a model, without the repository.
+    """A resolved revision; the lock's entry for a model, without the repository.
 
     Attributes:
         commit: 40 hex digits.

@@ -194,7 +194,7 @@ def from_resolution(
 
     Args:
         confirmed: recipes with patches that fit their images' present content. Other recipes keep
-            their images of ``kept``.
+            their images from ``kept``.
     """
     pins = kept or Lock(images={}, models={})
     references, models = _references(named)
@@ -261,7 +261,7 @@ def changed_bases(named: Iterable[References], lock: Lock, path: str) -> Iterato
 def _bases(
     named: Iterable[References], images: Mapping[str, ResolvedImage]
 ) -> dict[str, dict[str, str]]:
-    """Recipe with patches -> the images under them, with their digests."""
+    """Recipe with patches -> the images that the patches change, with their digests."""
     result: dict[str, dict[str, str]] = {}
     for image in (image for item in named for image in item.images):
         if image.steps and image.name in images:

@@ -122,7 +122,7 @@ class PlatformImage:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class ResolvedImage:
-    """A resolved tag; the lock's entry of an image.
+    """A resolved tag; the lock's entry for an image.
 
     Attributes:
         digest: ``sha256:...`` of the tag's manifest or index; for a built image, of its base.

@@ -55,7 +55,7 @@ _HASHING = 3600
 def answered(
     program: ModuleType, request: Callable[[HostRun], object], answer: type[T], timeout: float = 90
 ) -> Callable[[Host, HostRun], T]:
-    """Return a question that a program on each host answers.
+    """Return a query that a program on each host answers.
 
     Args:
         request: function that returns the program's request for a host's part of the run.
@@ -172,7 +172,9 @@ def known_keys(host: Host, run: HostRun) -> tuple[str, ...]:
 
 
 def renewed_keys(host: Host, run: HostRun) -> tuple[str, ...]:
-    """Write the plan's keys into the proxies under the host's lock; return hashes and names."""
+    """Write the plan's keys into the proxies under the host's lock; return the keys' hashes and
+    names.
+    """
     if run.proxies is None:
         return ()
     locks.take(host)

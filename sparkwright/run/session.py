@@ -126,7 +126,7 @@ class Session:
             gevent.killall(greenlets)
 
     def change(self, change: Change[T]) -> Answers[T]:
-        """Run operations on the hosts; all operations are prepared before the first runs."""
+        """Run operations on the hosts, once all operations are prepared."""
         state, answers = self.inventory.state, dict[str, T]()
 
         def prepared() -> None:

@@ -113,7 +113,7 @@ class Conversation(BaseHTTPRequestHandler):
     """A connection: its requests are answered in order until either side closes the connection.
 
     http.server limits the time of one read, not of a whole head: a client that sends a byte now and
-    then would hold a connection forever. Here every head is bounded in size and time.
+    then would hold a connection forever. This server bounds every head in size and time.
     """
 
     protocol_version = default_request_version = request_version = "HTTP/1.1"

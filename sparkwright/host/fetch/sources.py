@@ -52,7 +52,7 @@ class Tries:
         self.failed = 0
 
     def pause(self, reason: str, required: float | None, cause: BaseException) -> None:
-        """Wait before the next try, at least as long as the server demands.
+        """Wait before the next try, at least as long as the server requires.
 
         Raises:
             Failed: the last try failed, or the run ends.

@@ -1,7 +1,7 @@
 """Downloads of a run: the order of the files, and the downloader of each.
 
 Libraries fetch the source's large files, each in a worker process that this module watches:
-hf_transfer fetches an empty part by many ranges at once; hf_xet fetches the missing ranges of a
+hf_transfer fetches an empty part in many ranges at once; hf_xet fetches the missing ranges of a
 part from the hub's Xet storage. Ranges that the libraries leave out remain holes in the part, and
 ranges.py fetches them.
 """

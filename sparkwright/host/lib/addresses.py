@@ -52,7 +52,7 @@ class Question:
         self._listed = Running("ip", "-o", "addr", "show", "scope", "global")
 
     def answer(self) -> dict[str, tuple[str, ...]]:
-        """Return interface -> addresses, IPv4 first, without temporary privacy addresses."""
+        """Return the addresses by interface, IPv4 first, without temporary privacy addresses."""
         interfaces: dict[str, tuple[str, ...]] = {}
         for line in self._listed.outcome().out.splitlines():
             # 2: eth0    inet6 fd00::11/64 scope global temporary dynamic

@@ -45,7 +45,7 @@ class Guarded(io.RawIOBase):
         self.allow(most, seconds)
 
     def allow(self, most: int, seconds: float | None = None) -> None:
-        """Allow ``most`` more bytes from here on, within ``seconds`` or the remaining time."""
+        """Allow ``most`` more bytes from now on, within ``seconds`` or the remaining time."""
         self._most = self._left = most
         if seconds is not None:
             self._until = time.monotonic() + seconds

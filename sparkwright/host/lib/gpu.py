@@ -1,4 +1,4 @@
-"""nvidia-smi: one query, and a parser that expects no field to be present."""
+"""nvidia-smi: one query, and a parser that requires no field."""
 
 import re
 from collections.abc import Callable

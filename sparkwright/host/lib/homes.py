@@ -38,8 +38,8 @@ class Stopped:
 
 @records.dataclass(frozen=True)
 class Maintenance:
-    """Maintenance of a host: its author, start (seconds since the epoch, host's clock) and
-    reason.
+    """Maintenance of a host: the user who began it, its start (seconds since the epoch, by the
+    host's clock) and its reason.
     """
 
     by: str

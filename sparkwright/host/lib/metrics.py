@@ -1,4 +1,4 @@
-"""Metrics of an engine under neutral names: counters and gauges in Prometheus' text form.
+"""Metrics of an engine under neutral names: counters and gauges in Prometheus' text format.
 
 Each request or configuration brings ``names``, which maps the engine's own metric names to neutral
 names; ``own{label}`` is the text of a label.
@@ -78,7 +78,7 @@ def progress(figures: dict[str, float]) -> float:
 
 
 def ask(server: Server, names: Mapping[str, str]) -> dict[str, float] | None:
-    """Return a server's totals now; None if the server reports no metrics."""
+    """Return a server's present totals; None if the server reports no metrics."""
     try:
         answer = server.get("/metrics")
     except NoAnswer:

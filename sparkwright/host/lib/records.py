@@ -79,7 +79,7 @@ class Malformed(ValueError):
 def decode(cls: type[T], data: object) -> T:
     """Make a record from JSON data.
 
-    Unknown keys are ignored; missing keys take their default.
+    Unknown keys are ignored; missing keys take their defaults.
 
     Raises:
         Malformed: a key without a default is missing, a value has another type, or a number is not

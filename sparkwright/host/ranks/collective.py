@@ -34,9 +34,9 @@ class NoFabric(ValueError):
 
 
 def used_rails(state: FabricState, shape: str) -> tuple[Rail, ...]:
-    """Return the rails that carry traffic: both twins of one cage; in a ring, of both cages.
+    """Return the rails that carry traffic: both twins of one cage, or of both cages in a ring.
 
-    If both cages of a pair have a cable, the cage with addresses counts.
+    If both cages of a pair have a cable, the cage with addresses is used.
     """
     up = [rail for rail in state.rails if rail.carrier and rail.rdma]
     if shape == "ring":

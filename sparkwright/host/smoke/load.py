@@ -120,7 +120,7 @@ def prefix_cache(client: DeepClient) -> str:
 
 
 def concurrency(client: DeepClient) -> str:
-    """Send as many requests at once as the recipe allows; each must get its own, complete
+    """Send as many requests at once as the recipe allows; each request must get its own, complete
     answer.
     """
     count = client.request.max_num_seqs or 1

@@ -77,7 +77,7 @@ class Sources:
     @property
     def certificate(self) -> str | None:
         """Return the path of the host's serving certificate; a changed certificate gets another
-        path, and another server.
+        path, and thus another server.
         """
         if self.tls is None:
             return None
