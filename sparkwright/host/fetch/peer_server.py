@@ -91,8 +91,8 @@ class PeerServer:
     def run(self) -> None:
         """Serve until the server is stopped, was idle for long enough, or has lost its files.
 
-        If a user empties /opt/sparkwright by hand, the server loses its view of the directories,
-        and would refuse every request until its idle time ends.
+        If a user empties /opt/sparkwright by hand, the server loses access to the directories, and
+        would refuse every request until its idle time ends.
         """
 
         def converse(connection: socket.socket, address: Any, _: object) -> None:

@@ -231,7 +231,7 @@ def proxy(client: Client) -> str:
 def proxy_fault(request: SmokeRequest) -> str | None:
     """Return the fault of a service's proxy; None without a fault.
 
-    The proxy may need some seconds to notice that the service is back.
+    The proxy may need some seconds to detect that the service is back.
     """
     assert request.proxy is not None
     address, port = request.proxy
