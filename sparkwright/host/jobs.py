@@ -190,7 +190,7 @@ def _start_own(job: Job) -> None:
 
 
 def _forget(path: Path) -> None:
-    """Remove files beside a run's secret that are older than any job of a run."""
+    """Remove files in a secret's directory that are older than any job of a run can be."""
     for old in path.parent.iterdir():
         if time.time() - old.stat().st_mtime > _LIFE:
             old.unlink()
@@ -210,7 +210,7 @@ def watch(job: WatchedJob) -> JobStatus:
 
 
 def main(request: JobsRequest) -> dict[str, JobStatus]:
-    """Start the requested jobs, then wait for the watched jobs to end. Returns their status by
+    """Start the requested jobs, then wait for the watched jobs to end. Returns the jobs' status by
     unit.
     """
     for path, text in request.secrets.items():

@@ -13,8 +13,8 @@ def main(request: str) -> int:
     """Run curl with the requested configuration, several transfers at once, and return bytes per
     second; 0 if no data arrived.
 
-    The configuration may contain a token, so curl reads it from standard input: every user of the
-    host can see arguments.
+    The configuration may contain a token, so curl reads the configuration from standard input:
+    every user of the host can see a command's arguments.
     """
     try:
         done = subprocess.run(_CURL, input=request, capture_output=True, text=True,

@@ -1,6 +1,6 @@
 """Lock that permits one run at a time on this host. The program runs on the host as root.
 
-The lock is a file that names its owner, so that a refused run can name the owner, too. The file is
+The lock is a file that names its owner, so that a refused run can name the owner. The file is
 created in one step, as a hard link. To take the lock from a dead owner, a run must name that
 owner's lock.
 """

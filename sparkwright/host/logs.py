@@ -29,7 +29,7 @@ class LogsRequest:
 
 @records.dataclass(frozen=True)
 class LogLine:
-    """Line of a log; ``at`` in seconds since the epoch, by the host's clock."""
+    """Line of a log; ``at`` is in seconds since the epoch, by the host's clock."""
 
     at: float
     service: str
@@ -43,7 +43,7 @@ class LogsAnswer:
     Attributes:
         service_names: names of all services of the host.
         cursor: cursor of the last line, for ``--after-cursor``; None without a line.
-        fault: journalctl's error message; empty if it succeeds.
+        fault: journalctl's error message; empty after a success.
     """
 
     service_names: tuple[str, ...]

@@ -89,7 +89,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Memory:
-    """MemTotal, MemAvailable and SwapTotal in bytes, and whether a desktop uses memory, too."""
+    """MemTotal, MemAvailable and SwapTotal in bytes, and whether a desktop also uses memory."""
 
     total: int
     available: int
@@ -128,8 +128,8 @@ class ServiceState:
         compose, record, unit: sha256 of the planned release's compose file and release.json, and of
             the installed unit.
         files: sha256 of the files that the planned release's container reads, by name.
-        tokens: files of the service's secrets beside its key, by name.
-        newest: latest mtime of unit and secrets, in seconds since the epoch.
+        tokens: files of the service's secrets except the key, by name.
+        newest: latest mtime of the unit and the secrets, in seconds since the epoch.
         stopped: the last stop by request; the service may have been started since.
         asleep: whether boots skip the service, since another service of its group runs.
     """
@@ -167,9 +167,9 @@ class Observation:
         time: the host's clock, seconds since the epoch.
         user: name of the user who logs in.
         sudo: why the observation could not run as root; None if it ran as root.
-        docker_socket: whether that user may use Docker's socket.
+        docker_socket: whether the user who logs in may use Docker's socket.
         docker_kind: snap, desktop, rootless or podman; None for Docker's own engine.
-        system_state: systemd's state, e.g. running or degraded; None if it does not answer.
+        system_state: systemd's state, e.g. running or degraded; None if systemd does not answer.
         disks: file systems by requested root.
         exposed: a root, or a path above it, that a user other than root may change.
         models: directory -> why the directory does not hold its commit, or None.
@@ -241,8 +241,9 @@ COMPOSE_PLACES = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libe
 
 
 def compose_command() -> list[str]:
-    """Return the command of Compose: the plugin itself if installed in a usual place, twice as fast
-    as through docker. A plugin in a user's home does not count, since units run it as root.
+    """Return the command of Compose: the plugin itself if installed in a usual place, since this is
+    twice as fast as through docker. A plugin in a user's home does not count, since units run it as
+    root.
     """
     if shutil.which("docker"):
         for base in COMPOSE_PLACES:
@@ -253,7 +254,7 @@ def compose_command() -> list[str]:
 
 
 def host_memory() -> Memory:
-    """Read the host's memory from /proc: on a GB10 every other figure is wrong."""
+    """Read the host's memory from /proc: on a GB10 the figures of all other sources are wrong."""
     values = memory.meminfo()
     return Memory(
         total=values.get("MemTotal", 0),
@@ -264,7 +265,7 @@ def host_memory() -> Memory:
 
 
 def distribution() -> Distribution:
-    """Return the operating system by /etc/os-release, or DGX OS by its own files."""
+    """Return the operating system from /etc/os-release, or DGX OS from its own files."""
     release = documents.pairs(documents.text("/etc/os-release") or "")
     return Distribution(
         id=release.get("ID", "").strip("\"'"),
@@ -405,7 +406,7 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
 def partial(path: Path) -> int:
     """Return the bytes on the disk of an incomplete model; the stage is beside the model.
 
-    Files of another user do not count: a fetch replaces them by copies.
+    Files of another user do not count: a fetch replaces them with copies.
     """
     files = (
         file.lstat()

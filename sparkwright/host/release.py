@@ -88,7 +88,7 @@ class Phase:
     Attributes:
         began: seconds since the epoch.
         expected: seconds that the phase took at the last boot here; None if unknown.
-        longest: the recipe's limit of the whole boot in seconds; None if unknown.
+        longest: the recipe's limit for the whole boot in seconds; None if unknown.
     """
 
     name: str

@@ -19,7 +19,7 @@ class RemovalRequest:
 
     Attributes:
         services: names; None for everything that is sparkwright's.
-        weights: whether to remove the models, too.
+        weights: whether the models are also removed.
     """
 
     models_root: str = "/opt/models"
@@ -44,8 +44,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 
 def unmanaged(services_root: Path) -> list[str]:
-    """Return ``name restart-policy`` of unmanaged containers that switches stopped, by the
-    history.
+    """Return ``name restart-policy`` of unmanaged containers that switches stopped, according to
+    the history.
     """
     containers: dict[str, str] = {}
     for line in documents.lines(services_root / "state/history.jsonl"):

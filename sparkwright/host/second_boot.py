@@ -1,8 +1,9 @@
-"""Second start after a first start that compiled, if GPU and CPU share memory.
+"""Second start after a first start that compiled code, if GPU and CPU share memory.
 
 An engine may reserve for its whole life the memory that was in use during its start. On unified
-memory this includes the compiler's peak of 30 GB and more: vLLM's KV cache got 9.5 GiB instead of
-40 (eugr/spark-vllm-docker#286). A second start, with all code compiled, measures the memory again.
+memory the reservation includes the compiler's peak of 30 GB and more: vLLM's KV cache got 9.5 GiB
+instead of 40 (eugr/spark-vllm-docker#286). A second start, with all code compiled, measures the
+memory again.
 """
 
 import re

@@ -106,7 +106,7 @@ class Service:
             unified memory.
         exclusive, members: group in which only one service runs at a time, and the group's
             services, the default first.
-        activate: ``on-request`` if a client's request activates the service, too.
+        activate: ``on-request`` if a client's request also activates the service.
         rank: the host's part of a cluster's service; None for a service on one host.
         bridge: interface of the container's network; None for no network or the host's network.
         outgoing: whether the container may open connections.
@@ -217,7 +217,8 @@ def checked(service: Service, home: str, release: str) -> Service:
     """Return the service if its record belongs to this directory and release.
 
     Raises:
-        ValueError: the record belongs elsewhere, or has a value that no service can have.
+        ValueError: the record belongs to another directory or release, or has a value that no
+            service can have.
     """
     name = home.rpartition("/")[2]
     check_names(name, release)

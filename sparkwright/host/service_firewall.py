@@ -63,9 +63,10 @@ def _of_rank(rank: ranks.RankConfig, program: str) -> list[Chain]:
 
 def _of_bridge(bridge: str, outgoing: bool, program: str) -> list[Chain]:
     """Neighbours and local users reach only the port that Docker publishes, through a redirect or
-    as root. Neighbours can't reach a port that is published on loopback (Docker before 28 redirects
-    such ports, too). The container reaches only this host's nameserver, and opens no connections
-    without ``outgoing``."""
+    as root. Neighbours can't reach a port that is published on loopback (Docker before 28 also
+    redirects these ports). The container reaches only this host's nameserver, and opens no
+    connections without ``outgoing``.
+    """
     begun: Rule = ("-m", "conntrack", "!", "--ctstate", "ESTABLISHED,RELATED,DNAT")
     loopback = "::1" if program == "ip6tables" else "127.0.0.0/8"
     into, out = ("-o", bridge, "!", "-i", bridge), ("-i", bridge, "!", "-o", bridge)

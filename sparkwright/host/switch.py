@@ -2,9 +2,9 @@
 
 ``main(["--run", REQUEST])`` runs as a systemd job, which needs neither the controller nor the
 connection after its start. ``main(["--settle", REQUEST])`` runs at boot before the services
-(`sparkwright-recover.service`): after a power cut, the journal has the last step, so unit and
-`current` are made to agree on one release, and the job continues from this step. In the end the
-new release runs and has given real answers, or the former release runs.
+(`sparkwright-recover.service`): after a power cut, the journal has the last step, so the unit and
+`current` are made to agree on one release, and the job continues from this step. In the end the new
+release runs and has given real answers, or the former release runs.
 
 The program uses the standard library only; its own modules are beside it on the host, under the
 same names.
@@ -160,7 +160,9 @@ class Switch:
         return FAILED
 
     def settle(self) -> bool:
-        """Make unit and ``current`` agree on one release at boot. Returns whether work is left."""
+        """Make the unit and ``current`` agree on one release at boot. Returns whether any work is
+        left.
+        """
         journal = self._journal()
         if journal is None or journal.step == "ended":
             return False
@@ -244,7 +246,7 @@ class Switch:
                 _write(Path(path), text, mode)
 
     def _switch(self, which: str) -> None:
-        """Point unit and ``current`` at the new or the former release."""
+        """Point the unit and ``current`` at the new or the former release."""
         units: dict[str, tuple[str, int]] = {}
         for switch in self._services:
             release = switch.to if which == "to" else switch.from_release
@@ -572,7 +574,7 @@ class Switch:
 
 
 def _kept(path: Path) -> list[Any] | None:
-    """Return text and mode of a file; None if the file is missing."""
+    """Return the text and the mode of a file; None if the file is missing."""
     try:
         return [path.read_text(), path.stat().st_mode & 0o777]
     except OSError:
@@ -623,8 +625,8 @@ def _of_journal(lines: Iterable[str]) -> list[str]:
 
 
 def _without_cache(switch: ServiceSwitch) -> bool:
-    """Wait for the next start after a start that set its cache aside; False if no cache was set
-    aside.
+    """Wait for the next start after a start that set its cache aside; return False if no cache was
+    set aside.
     """
     if not any(Path(switch.service.home, "caches").glob("*.suspect")):
         return False
@@ -646,7 +648,7 @@ def _running_id(container: str) -> str:
 
 
 def _engine(switch: ServiceSwitch) -> Server:
-    """Return the engine's own server. Its routes for sleep need no API key."""
+    """Return the engine's own server. The server's routes for sleep need no API key."""
     return Server(switch.service.gate.address, switch.service.gate.port)
 
 

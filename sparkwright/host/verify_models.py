@@ -1,7 +1,7 @@
 """Hash the files of model directories again and compare the hashes with the receipts. The program
 runs on the host as root.
 
-A deploy compares size and modification time with the receipt, which finds edited files but not
+A deploy compares the size and modification time with the receipt, which finds edited files but not
 bytes that a faulty disk or memory has changed. A directory with a wrong file loses its receipt: the
 next fetch checks all its files, keeps the good files and fetches the other files.
 """

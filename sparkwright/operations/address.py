@@ -26,8 +26,8 @@ def present(files: Files) -> Commands:
     """Install the program behind the address for all models, or remove it. The usage counts stay.
 
     Args:
-        files: files that ``files_of`` makes of the address's document; empty for a host without the
-            address.
+        files: files that ``files_of`` makes from the address's document; empty for a host without
+            the address.
 
     **Example:**
 

@@ -48,7 +48,7 @@ def declared(files: Files) -> Commands:
     """Install a host's exclusive groups and the programs that activate a member.
 
     Args:
-        files: files that ``files_of`` makes of the host's services; empty for a host without a
+        files: files that ``files_of`` makes from the host's services; empty for a host without a
             group.
 
     **Example:**
@@ -74,7 +74,7 @@ def activated(
     answered: Callable[[ActivateAnswer], object] = unheard,
     unless: Callable[[], str | None] = lambda: None,
 ) -> Commands:
-    """Run another member of an exclusive group; return to the previous member if answers fail.
+    """Run another member of an exclusive group; return to the previous member if tests fail.
 
     Args:
         request: the activation; with ``dry`` the host only reports the effect.

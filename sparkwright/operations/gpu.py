@@ -52,7 +52,7 @@ def seen_in_containers(images: Sequence[str]) -> Commands:
     """Prove that a container of each image sees the GPU: ``nvidia-smi`` is run inside the
     container.
 
-    The proof is made once, and again if driver, Docker or toolkit have another version.
+    The proof is made once, and again if the driver, Docker or the toolkit has another version.
 
     Args:
         images: names in the host's Docker.

@@ -1,5 +1,5 @@
 """Images on a host: a job on the host pulls them by digest, so that all hosts run the same bytes. A
-job also builds images that no registry has, over a base pulled by digest.
+job also builds images that no registry has, from a base pulled by digest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,13 +50,13 @@ def present(
     Args:
         image: name of the image on the host, ``host/path:tag``.
         digest: ``sha256:...`` of the manifest or index: a tag can move.
-        registry: ``http(s)://host[:port]`` to pull from; default: the image's own host by https.
+        registry: ``http(s)://host[:port]`` to pull from; default: the image's own host over https.
         repository: path within the registry; default: the image's own path.
         platforms: the image's files by architecture; with None, the controller queries the
             registry.
         title: name in messages; default: the image's name.
         store: directory for the image's parts; default: below ``<services_root>/images``.
-        build: function that returns the context of an image that is built over this image.
+        build: function that returns the context of an image that is built from this image.
         account: ``user:password`` for the registry, or None.
         sources: peers and limits; default: only the registry.
         wait: False only starts the job; ``jobs.finished`` waits for it.

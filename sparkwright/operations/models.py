@@ -36,8 +36,8 @@ def present(
     """Download a model's files: complete, verified, at this commit.
 
     The files are in ``<root>/<org>--<name>[--<part>]/<commit>``, with a receipt of sizes and
-    hashes. A systemd job on the host fetches them: the job continues if the connection ends, and
-    resumes after an interruption.
+    hashes. A systemd job on the host fetches the files: the job continues if the connection ends,
+    and resumes after an interruption.
 
     Args:
         repository: ``org/name`` of the hub.
@@ -46,7 +46,7 @@ def present(
         part: name of these files, if they are a part of a repository (GGUF).
         expected: format and checks that the files' headers and configurations must pass.
         sources: peers, token and limits; default: only the hub.
-        pickles: whether to fetch files that run code when they are loaded, too.
+        pickles: whether to fetch even files that run code when they are loaded.
         wait: False only starts the job; ``jobs.finished`` waits for it.
 
     **Example:**

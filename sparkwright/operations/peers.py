@@ -30,9 +30,9 @@ def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = 
     """Serve models and images to other hosts, until no host has requested a file for a while.
 
     Args:
-        contents: contents that other hosts will request, as text; without contents no server is
-            started. The function is called when the operation runs: its result depends on the
-            observed content of all hosts.
+        contents: function that returns the contents that other hosts will request, as text; without
+            contents no server is started. The function is called when the operation runs: its
+            result depends on the observed content of all hosts.
         sources: port, addresses and keys of the server.
 
     **Example:**

@@ -1,4 +1,4 @@
-"""Proxies on a host: HAProxy before its services, and the address for all models."""
+"""Proxies on a host: HAProxy in front of the services, and the address for all models."""
 
 from collections.abc import Mapping
 from dataclasses import replace

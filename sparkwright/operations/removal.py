@@ -39,7 +39,7 @@ def removed(
 
     Args:
         services: names; None for everything.
-        weights: whether to remove the models, too.
+        weights: whether the models are also removed.
         bootstrap: whether to undo bootstrap, after all other parts are removed.
         answered: function called with the removed and the remaining parts.
 

@@ -46,15 +46,15 @@ def running(
     turn: Turn | None = None,
     ended: Ended | None = None,
 ) -> Commands:
-    """Run services as desired; go back to the previous release if real answers fail.
+    """Run services as desired; go back to the previous release if smoke tests fail.
 
     The host changes all services in one transaction: it writes differing files, stops and starts
-    changed services, tests them with real requests and observes them for a while. A service that
-    fails goes back to its last good release by itself.
+    changed services, tests them with real requests and observes them for a while. The host returns
+    a failing service to its last good release.
 
     Args:
         services: all services of the host (``host_run.services``).
-        secrets: texts of the 0600 files with their keys, by path (``host_run.secrets``).
+        secrets: texts of the 0600 files with the services' keys, by path (``host_run.secrets``).
         proxies: the part of the host's proxies that changes with the switch.
         turn: function that waits for the host's turn, if hosts are switched one after the other.
         ended: function called with the result.
@@ -107,8 +107,8 @@ def switched_back(
     """Switch services to releases that the host still has, proved like any other switch.
 
     Args:
-        targets: switches that ``to_release`` makes; empty for no change. The function is called
-            when the operation runs.
+        targets: function that returns switches made by ``to_release``; empty for no change. The
+            function is called when the operation runs.
         turn, ended: same as for ``running``.
 
     **Example:**

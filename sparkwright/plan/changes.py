@@ -32,7 +32,7 @@ def runs_instead(service: Service, observed: Observation) -> str | None:
 
 
 def changes(service: Service, secrets: Secrets, observed: Observation) -> list[str]:
-    """Return the differences between a service and its host, as words of a sentence.
+    """Return the differences between a service and its host, as parts of a sentence.
 
     For a follower, only differences in the content that the head requests count: the head chooses
     the release, and the engine waits for the other ranks.
@@ -108,7 +108,7 @@ def former(state: ServiceState, release: str) -> str | None:
 
 
 def active_of(services: Sequence[Service], observed: Observation) -> dict[str, str]:
-    """The member of each exclusive group that runs, by the host's observation."""
+    """The running member of each exclusive group, according to the host's observation."""
     return {
         service.exclusive: runs_instead(service, observed) or service.name
         for service in services
@@ -140,7 +140,9 @@ def unmanaged_containers(services: Sequence[Service], observed: Observation) -> 
 
 
 def is_ours(listener: Listener, observed: Observation) -> bool:
-    """Return whether a listener is a proxy, or in a container of our services, on any port."""
+    """Return whether a listener is a proxy, or in a container of sparkwright's services, on any
+    port.
+    """
     name = (listener.container or "").partition(" ")[0]
     # For a container with its own network, a process of Docker listens in its place.
     service = name.removeprefix("sparkwright-")

@@ -59,7 +59,7 @@ class ContainerPlan:
         strict: read-only root file system.
         cap_add: capabilities; all others are dropped.
         writable: directories that the container may write to if its root is read-only.
-        pids_limit: largest number of its processes and threads.
+        pids_limit: largest number of the container's processes and threads.
         boot_caches: whether a directory of the host keeps the engine's compiled files.
         reasons: reasons for each extra permission, each as one line of ASCII for a comment.
     """
@@ -75,7 +75,7 @@ class ContainerPlan:
 def plan_container(
     image: Image, service: ServiceSettings, given: Sequence[Exceptions]
 ) -> ContainerPlan:
-    """A container of an image, with the exceptions of recipe and service, in this order."""
+    """A container of an image, with the exceptions of the recipe and the service, in this order."""
     strict = service.hardening == "strict"
     limits = [item.pids_limit for item in given if item.pids_limit]
     return ContainerPlan(
@@ -98,7 +98,7 @@ def container_entrypoint(
     Args:
         program: the engine's program, if the image's own entry point starts the program.
         socket: whether the engine listens on its socket.
-        offloaded: largest size of its KV cache on a disk, in bytes; 0 without this cache.
+        offloaded: largest size of the service's KV cache on a disk, in bytes; 0 without this cache.
     """
     trim = _TRIM.replace("MOST", str(offloaded)) if offloaded else ""
     start = _START_UNKNOWING.replace("PROGRAM", program) if program else _START

@@ -18,9 +18,9 @@ class DesiredModel:
     """A model of a host.
 
     Attributes:
-        directory: its directory on the host.
-        expected: format and checks of its files, from the catalog.
-        endpoint: URL of its hub.
+        directory: the model's directory on the host.
+        expected: format and checks of the model's files, from the catalog.
+        endpoint: URL of the model's hub.
     """
 
     directory: str

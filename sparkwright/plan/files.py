@@ -22,7 +22,7 @@ _TRIAL = Path(__file__).with_name("template_trial.py")
 
 
 def source_of(name: str, folders: Sequence[Path], where: str, most: int) -> tuple[Path, bytes]:
-    """Return path and content of a source, in the first of these folders that has it.
+    """Return the path and the content of a source, in the first of these folders that has it.
 
     Args:
         where: the key with the source's name.
@@ -49,7 +49,7 @@ class PlannedFile:
     """A file of a service with its content.
 
     Attributes:
-        source: its origin: a path of the controller, or ``repository@commit/file``.
+        source: origin of the content: a path of the controller, or ``repository@commit/file``.
         pin: the part that the lock keeps of a repository's file; None for a file beside the recipe.
     """
 

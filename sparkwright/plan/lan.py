@@ -15,7 +15,7 @@ def addresses(
 ) -> tuple[str, ...]:
     """Return a host's IP addresses for other hosts, IPv4 first.
 
-    The controller may use IPv6 (.local names often lead there), and another host IPv4: all
+    The controller may use IPv6 (.local names often resolve to IPv6), and another host IPv4: all
     addresses of the controller's interface are served, but never the address of another interface.
 
     Args:

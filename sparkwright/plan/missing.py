@@ -1,4 +1,4 @@
-"""Parts of the desired state that a host lacks, by its observation."""
+"""Parts of the desired state that a host lacks, according to its observation."""
 
 import hashlib
 

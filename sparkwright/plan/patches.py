@@ -24,8 +24,8 @@ def steps_of(recipe: Recipe, image: Image, file: Path | None, host: str) -> Step
 
     Args:
         image: the base image.
-        file: the catalog's file with the patches; the files of its steps are in or below its
-            folder.
+        file: the catalog's file with the patches; the files of the steps are in or below this
+            file's folder.
 
     Raises:
         UserError: the base is a built image, no image can have the recipe's name, or a step's files
@@ -78,7 +78,7 @@ def _step(
 
 
 def files_of(steps: Steps) -> Iterator[str]:
-    """Paths of the image that surely have a file after the steps, as far as the steps name them."""
+    """Paths in the image that certainly have a file after the steps, by the names in the steps."""
     from sparkwright.host.fetch.steps import parse  # only services with patches need it
 
     files = dict(steps.files)

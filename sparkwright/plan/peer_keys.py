@@ -18,9 +18,7 @@ CONTROLLER = "/controller"
 
 @dataclass(frozen=True)
 class Peer:
-    """A host to fetch from: its name and http://address:port; its verification, if it serves
-    TLS.
-    """
+    """A host to fetch from: its name, http://address:port, and its TLS identity, if any."""
 
     name: str
     address: str

@@ -1,7 +1,7 @@
 """Sources and receivers of downloads: the uplink carries each file once.
 
-A host that has a content, or the first host that fetches it, serves the content to the other hosts
-while the download still runs; beyond a few leeches, leeches serve further hosts.
+A host that has a model or an image, or the first host that fetches it, serves it to the other hosts
+while the download still runs; a seed serves only a few leeches, and leeches serve further hosts.
 """
 
 from collections.abc import Sequence

@@ -36,16 +36,18 @@ class ServicePlan:
 
     Attributes:
         settings: settings as written; values that need no decision are read here.
-        engine: name of the engine in its image.
-        version: version of the engine; None if no card gives it.
+        engine: name of the engine in the service's image.
+        version: version of the engine; None if no card gives the version.
         origins: ``argument.<name>``, ``environment.<NAME>`` etc. -> origin of the value.
         served_names: all names for clients, adapters' names last.
         adapters: adapters by the names that clients use.
-        task: task of the body, from its catalog entry.
-        file, projector: paths of the body's GGUF files in its repository; None for other formats.
+        task: task of the body, from the model's catalog entry.
+        file, projector: paths of the body's GGUF files in the model's repository; None for other
+            formats.
         derived: values read from the model's own files, if no recipe sets them.
-        rank: its rank in a cluster; None for a service of one host.
-        files: files that its container reads beside image and weights; empty before they are read.
+        rank: the host's rank in a cluster; None for a service of one host.
+        files: files that the container reads besides the image and the weights; empty before they
+            are read.
     """
 
     name: str
@@ -81,13 +83,13 @@ class ServicePlan:
 
     @property
     def sleep(self) -> Sleep | None:
-        """Sleep mode of its idle engine; None if its unit stops instead."""
+        """Sleep mode of the service's idle engine; None if the unit stops instead."""
         idle = self.settings.idle
         return engine(self.engine).sleep if idle and idle.do == "sleep" else None
 
     @property
     def proxy(self) -> bool:
-        """Return whether a proxy stands before the service; then clients connect to the proxy."""
+        """Return whether the service is behind a proxy; then clients connect to the proxy."""
         return self.settings.proxy and not self.follower
 
     @property
@@ -104,13 +106,15 @@ class ServicePlan:
 
     @property
     def socket(self) -> str | None:
-        """The Unix socket that its engine listens on, behind a proxy; None for bind and port."""
+        """The Unix socket that the service's engine listens on, behind a proxy; None for bind and
+        port.
+        """
         return f"{SOCKETS}/{self.name}/http.sock" if self.proxy else None
 
     @property
     def network(self) -> str:
-        """The network of its container: ``none`` (loopback only), a separate ``bridge``, or the
-        network of the ``host``.
+        """The network of the service's container: ``none`` (loopback only), a separate ``bridge``,
+        or the network of the ``host``.
         """
         if self.rank is not None:
             return "host"
@@ -118,33 +122,33 @@ class ServicePlan:
 
     @property
     def bridge(self) -> str | None:
-        """The interface of its container's network: 15 characters, the kernel's limit."""
+        """The interface of the container's network: 15 characters, the kernel's limit."""
         if self.network != "bridge":
             return None
         return f"sw-{hashlib.sha256(self.name.encode()).hexdigest()[:12]}"
 
     @property
     def outgoing(self) -> bool:
-        """Return whether its container may open connections."""
+        """Return whether the service's container may open connections."""
         return self.settings.outgoing or bool(self.settings.media_domains)
 
     @property
     def models(self) -> tuple[ModelReference, ...]:
-        """Body, drafter and adapters."""
+        """Models of the service: body, drafter and adapters."""
         return (self.body, *filter(None, (self.drafter,)), *self.adapters.values())
 
     @property
     def offload_directory(self) -> str | None:
-        """Return the host's directory for its KV caches, open to root only; None without a
-        directory.
+        """Return the host's directory for the service's KV caches, open to root only; None without
+        a directory.
         """
         disk = self.kv_offload and self.kv_offload.disk
         return f"{disk}/sparkwright-kv/{self.name}" if disk else None
 
     @property
     def offload_ram_gib(self) -> float:
-        """Return the GiB of RAM for its offloaded KV cache; for a cache on a disk, the buffer's
-        size.
+        """Return the GiB of RAM for the service's offloaded KV cache; for a cache on a disk, the
+        buffer's size.
         """
         return (
             STAGED_GIB if self.offload_directory else self.kv_offload.gib if self.kv_offload else 0
@@ -152,7 +156,7 @@ class ServicePlan:
 
     @property
     def gpus(self) -> tuple[str, ...]:
-        """Return indexes and UUIDs of its container's GPUs; empty for all GPUs of the host."""
+        """Return the indexes and UUIDs of the container's GPUs; empty for all GPUs of the host."""
         return tuple(map(str, self.settings.gpus or ()))
 
     @property
@@ -166,7 +170,7 @@ class HostPlan:
     """Plan of a host.
 
     Attributes:
-        locked: whether its lock file exists.
+        locked: whether the host's lock file exists.
         gpu: the host's GPU, from its setting or its group; None if unknown.
         certificate: the user's own certificate, if any.
         python_files: model's name in the catalog -> Python files of its commit; None while unknown.
@@ -214,7 +218,7 @@ class HostPlan:
         return tuple(most.values())
 
     def largest(self, needs: Mapping[str, float]) -> float:
-        """Return the sum of the services' needs; of each exclusive group only the largest
+        """Return the sum of the services' needs; only the largest need of each exclusive group
         counts.
         """
         return sum(needs[name] for name in self.counted(needs))
@@ -266,7 +270,7 @@ def plan_host(
     origin: Callable[[str], str],
     derivations: Mapping[str, Derivation] = MappingProxyType({}),
 ) -> HostPlan:
-    """Join settings and catalog.
+    """Join the settings and the catalog.
 
     Args:
         derivations: service -> origins of the values in its derived recipe.
@@ -393,7 +397,7 @@ def _layered(
     own: str,
     derivation: Derivation | None,
 ) -> _Layers:
-    """Merged arguments and environment of recipe, tag and service, and their origins."""
+    """Merged arguments and environment of the recipe, tag and service, and their origins."""
     arguments: dict[str, ArgumentValue | None] = {}
     environment: dict[str, str | None] = {}
     origins: dict[str, str] = {}

@@ -17,8 +17,7 @@ from sparkwright.plan.tags import MESSAGES
 
 def rank_environment(rank: Rank, engine: Engine) -> dict[str, str]:
     """Variables by which an engine and its libraries reach the other ranks, as far as they are
-    planned: with ConnectX-7 the host determines them at each start
-    (``host/ranks/environment.py``).
+    planned: with ConnectX-7 the host determines them at each start (``host/ranks/collective.py``).
     """
     result = {**plain_environment(rank.interface), **engine.rank_environment(rank)}
     if rank.shape is None:
@@ -68,7 +67,7 @@ def problems(
     settings: HostSettings,
     engine: Engine,
 ) -> Iterator[Fault]:
-    """Faults in a service's cluster, by the settings of one of its hosts."""
+    """Faults in a service's cluster, found in the settings of one of its hosts."""
     ranks, name = recipe.ranks, service.cluster
     if name is None:
         if ranks is not None and ranks.world > 1:

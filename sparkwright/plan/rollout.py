@@ -11,7 +11,7 @@ from sparkwright.plan.tags import MESSAGES
 
 
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
-    """Hosts in the order of their batches: the canaries first, then batches.
+    """Hosts in the order of their batches: the canaries first, then the batches of other hosts.
 
     Named canaries that are not among the hosts (another --limit) are skipped.
     """

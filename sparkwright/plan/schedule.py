@@ -13,7 +13,7 @@ Window = tuple[int, int, str]
 
 
 def windows(settings: HostSettings) -> dict[str, tuple[Window, ...]]:
-    """Times at which another member than the default of a group runs, by group."""
+    """Times at which a member other than the default of a group runs, by group."""
     result: dict[str, tuple[Window, ...]] = {}
     for name, text in settings.schedule.items():
         service = settings.services.get(name)

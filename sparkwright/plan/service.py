@@ -90,7 +90,7 @@ def render_service(
     every rank's texts.
 
     Args:
-        others: whether other hosts serve the service, too, behind one address.
+        others: whether other hosts also serve the service, behind one address.
     """
     rank = service.rank
     ranks = [replace(rank, number=number) for number in range(len(rank.hosts))] if rank else [None]

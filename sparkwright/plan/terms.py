@@ -27,7 +27,7 @@ class Terms:
 
     Attributes:
         licenses: licenses of every image and model.
-        duties: the cards' demands on operators of their models -> source.
+        duties: duties of operators from the models' cards -> source.
     """
 
     licenses: tuple[Term, ...]

@@ -1,4 +1,4 @@
-"""The proxy through which a host reaches the internet, as environment of its programs.
+"""The proxy through which a host reaches the internet, as environment variables of its programs.
 
 systemd's units get no variables from /etc/environment or a login.
 """

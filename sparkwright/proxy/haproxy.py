@@ -3,8 +3,8 @@ socket and writes no file.
 
 The proxy requires an API key, passes only the engine's client routes, sends a request to the
 replica with the fewest requests, and can take a replica out of service without cutting off a
-client. A proxy in front of a single replica works in the same way. The address for all models is a
-proxy, too: it passes requests to the host's own program (``host/models/``), which names the pool
+client. A proxy in front of a single replica works in the same way. The address for all models is
+also a proxy: it passes requests to the host's own program (``host/models/``), which names the pool
 that serves a request.
 """
 
@@ -50,7 +50,7 @@ class Replica:
     Attributes:
         address: address of a host, or path of a Unix socket, which has no port.
         health_port: port of the health check, on the same address. An engine's own ``/health``
-            shows only that its loop runs: use a check that generates.
+            shows only that its loop runs: use a check that generates tokens.
         health: path of the health check's Unix socket, instead of a port.
         tls: name and CA that HAProxy verifies; None if the replica serves http.
         dns: whether DNS resolves the address: HAProxy then resolves the name repeatedly.
@@ -66,7 +66,7 @@ class Replica:
 
     @property
     def state(self) -> tuple[str, str, str]:
-        """Return address, port and port of checks as HAProxy's runtime API shows them."""
+        """Return the address, the port and the check port as HAProxy's runtime API shows them."""
         if self.port:
             return self.address, str(self.port), str(self.health_port)
         return "-", "0", "0"
@@ -90,7 +90,7 @@ class Proxy:
     """A proxy for clients: one address, one port, any number of replicas.
 
     Attributes:
-        bind: address to listen on; ``*`` is all of IPv4.
+        bind: address to listen on; ``*`` means all IPv4 addresses.
         health_path: path that answers 200 while the replica's last real generation succeeded.
         exclusive: the service's group; None if the service never sleeps.
         on_request: whether a request activates the service.
@@ -272,7 +272,7 @@ def render_proxies(proxies: Proxies) -> Files:
     """Render the files of the proxies, except for the keys.
 
     Raises:
-        UserError: names every unusable name, address or port.
+        UserError: the message names every unusable name, address or port.
     """
     Problems(_problems(proxies)).stop()
     context = {
@@ -311,7 +311,7 @@ def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
 
 def engine_map(key: Secret, address: Secret | None = None) -> str:
     """Return the map with the key of the host's engines, and the key that the address sends to
-    proxies of services. The configuration is world-readable, so this map has the keys.
+    proxies of services. The configuration is world-readable, so the keys are in this map.
     """
     return f"engine {key.value}\n" + (f"{ADDRESS} {address.value}\n" if address else "")
 

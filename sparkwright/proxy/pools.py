@@ -84,7 +84,8 @@ def unverified(pools: Iterable[PlannedPool]) -> Iterator[finding.Finding]:
 
 
 def replica_identity(host: str, tls: Tls, *, dry: bool) -> TlsIdentity | None:
-    """Return name and CA by which HAProxy verifies a replica; None if the replica serves http.
+    """Return the name and the CA by which HAProxy verifies a replica; None if the replica serves
+    http.
 
     Raises:
         UserError: the certificate has no name that HAProxy can verify.
@@ -97,7 +98,7 @@ def replica_identity(host: str, tls: Tls, *, dry: bool) -> TlsIdentity | None:
 
 
 def with_others(host: str, everyone: Everyone) -> frozenset[str]:
-    """Return a host's services that other hosts serve, too, behind the fleet's address."""
+    """Return a host's services that other hosts also serve behind the fleet's address."""
     if all(data.get("address") is None for data in everyone.values()):
         return frozenset()
     services = {other: _serving(other, data) for other, data in everyone.items()}
@@ -106,7 +107,7 @@ def with_others(host: str, everyone: Everyone) -> frozenset[str]:
 
 
 def _serving(host: str, data: Mapping[str, Any]) -> frozenset[str]:
-    """Return a host's services by its data, which may be incomplete; followers do not count."""
+    """Return a host's services from its data, which may be incomplete; followers do not count."""
     names = set()
     for name, service in mapping(data.get("services")).items():
         cluster = mapping(mapping(data.get("clusters")).get(str(mapping(service).get("cluster"))))

@@ -20,7 +20,7 @@ def proxies_of(
     """Return all proxies of a host; None for a host without proxies.
 
     Args:
-        everyone: data of every host of the inventory, in a limited run, too.
+        everyone: data of every host of the inventory, even in a limited run.
         pools: pools of every host, if this host has the address for all models.
         dry: whether nothing is written: missing certificates are made for this run alone.
 

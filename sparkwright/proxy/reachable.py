@@ -1,5 +1,5 @@
-"""Addresses at which the fleet's address reaches the replicas: as seen from its host, not from the
-controller.
+"""Addresses at which the fleet's address reaches the replicas: as seen from the host of the fleet's
+address, not from the controller.
 
 A name of the controller's ssh_config or of .local is not a name on another host: HAProxy would
 start with a valid configuration, and never use the replica.

@@ -110,7 +110,7 @@ def _spread(foreign: Foreign, kept: dict[str, Any], options: Options) -> None:
 
 
 def ranks(foreign: Foreign, arguments: dict[str, ArgumentValue]) -> dict[str, int]:
-    """Distribution of a recipe over a cluster's hosts; its sizes are no longer arguments."""
+    """Distribution of a recipe over a cluster's hosts; the sizes are removed from the arguments."""
     parallel = foreign.engine.parallel
     sizes = {part: arguments.pop(argument, 1) for argument, part in parallel.items()}
     return {name: size for name, size in sizes.items() if isinstance(size, int) and size > 1}
@@ -127,7 +127,7 @@ def _by_size(needed: float | None, options: Options) -> int:
 
 
 def _share(foreign: Foreign, kept: dict[str, Any]) -> None:
-    """Set a memory share that a Spark, with its single pool, can provide."""
+    """Set a memory share that a Spark, with its single memory pool, can provide."""
     program = foreign.engine
     title, usual, name = program.title, program.limits({}).share, program.limit_names.get("share")
     if name is None:

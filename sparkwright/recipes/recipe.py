@@ -45,7 +45,7 @@ class Remarks:
 
     Attributes:
         source: the recipe's file, as messages name it.
-        engine: name of its engine.
+        engine: name of the recipe's engine.
     """
 
     source: str
@@ -94,7 +94,7 @@ class Options:
         engine_version: version of the engine in the recipe's image, if no other source has it.
         image: a reference that replaces the recipe's container.
         variants: selected variants of a recipe with several variants; empty for all variants.
-        remote_code: whether ``trust_remote_code`` is kept, and mods that bring code.
+        remote_code: whether ``trust_remote_code`` and mods that bring code are kept.
         allowed: arguments and variables that the site allows in addition to the engine's list.
         cluster: whether a recipe for several GPUs is spread over as many hosts.
         mods: name of a mod -> its files: name -> text, "\\0" for a file that is not text.
@@ -116,7 +116,7 @@ class Text:
     """A recipe's file.
 
     Attributes:
-        name: its path in its folder or repository, without the suffix.
+        name: the file's path in a folder or repository, without the suffix.
         source: ``repository@commit:path``, or the path of a file.
         date: date of the commit or of the file.
     """
@@ -152,17 +152,17 @@ class Foreign:
         name: name of the new recipe.
         longer_name: name with its folder's name, if another recipe has the short name.
         title: the recipe's description in one line.
-        model: the repository that its key names; the command line takes precedence.
+        model: the repository that the recipe's key names; the command line takes precedence.
         container: image reference; None for stock vLLM of ``least_vllm`` or newer.
         arguments: arguments of the command line, after ``vllm serve``.
         environment: values as text.
         gpus: least number of GPUs, one in each Spark.
-        may_be_one: whether one GPU is enough, although its defaults name two GPUs.
-        vram_gib: its stated need of memory, over all of its GPUs.
+        may_be_one: whether one GPU is enough, although the recipe's defaults name two GPUs.
+        vram_gib: the recipe's stated need of memory, over all of the GPUs.
         context: tokens that the model was made for.
         format: the recipe's name of the weights' format.
         notes: further notes for a reader.
-        mods: names of scripts that change its container.
+        mods: names of scripts that change the recipe's container.
     """
 
     name: str

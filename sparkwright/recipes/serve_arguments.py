@@ -93,7 +93,7 @@ class Arguments:
         self._set(option, name, path, argument, given, negated=negated)
 
     def _known(self, name: str) -> tuple[str, Argument | None]:
-        """Return an argument by its own name, another name, or an unambiguous prefix of it."""
+        """Return an argument by its own name, another name, or an unambiguous prefix."""
         for each in self.tables:
             full = each.aliases.get(name, name)
             if full in each.arguments:

@@ -113,7 +113,7 @@ def _refuse_other_hardware(variant: dict[str, Any], box: str, key: str) -> None:
 
 
 def _by_kind(data: dict[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
-    """The overrides of a level for the generation, otherwise for the brand."""
+    """Overrides for the first of these kinds of hardware (generation, brand) with overrides."""
     overrides = mapping(data, "hardware_overrides")
     return next((mapping(overrides, kind) for kind in kinds if overrides.get(kind)), {})
 

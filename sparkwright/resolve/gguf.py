@@ -37,7 +37,7 @@ class Header:
 
     Attributes:
         values: values by key; arrays only if they are short and contain numbers.
-        tensors: name -> count of its numbers, and their bytes.
+        tensors: name -> count of the tensor's numbers, and their bytes.
     """
 
     values: Mapping[str, Value]

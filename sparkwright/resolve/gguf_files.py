@@ -36,7 +36,7 @@ class GgufModel:
 
     Attributes:
         parts: paths, the first part's first; one path of a file that is not split.
-        label: its quantization in the path; empty without a quantization.
+        label: the quantization in the path; empty without a quantization.
         size: bytes of all parts.
     """
 
@@ -54,7 +54,7 @@ class GgufModel:
 def choose(
     sizes: Mapping[str, int], choice: str, read: Callable[[GgufModel, str | None], Facts]
 ) -> tuple[tuple[str, ...], Facts]:
-    """Paths of the served files, and facts of their headers.
+    """Paths of the served files, and facts from their headers.
 
     Args:
         sizes: sizes of every file of the repository.

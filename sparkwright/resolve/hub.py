@@ -42,10 +42,11 @@ class Lora(Data):
     """Facts about an adapter.
 
     Attributes:
-        kind: its method in PEFT's terms; only ``LORA`` is served.
+        kind: the adapter's method in PEFT's terms; only ``LORA`` is served.
         base: name of the model that the adapter was made for; None without a name.
-        rank: the largest rank of its matrices; 0 without matrices in safetensors.
-        hidden_size: size of its body's hidden states; None if its matrices do not show it.
+        rank: the largest rank of the adapter's matrices; 0 without matrices in safetensors.
+        hidden_size: size of the base model's hidden states; None if the adapter's matrices do not
+            show the size.
     """
 
     kind: model_facts.Word | None = None
@@ -67,7 +68,7 @@ def lora_of(
         piece: function that returns bytes of a file, given their offset and number.
 
     Raises:
-        ValueError, TypeError, LookupError, Unusable: the files have another form.
+        ValueError, TypeError, LookupError, Unusable: the files do not have the expected form.
     """
     if _CONFIG not in files:
         return None
@@ -137,16 +138,16 @@ class PinnedFile:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class ResolvedModel:
-    """A resolved revision; the lock's entry of a model, without the repository.
+    """A resolved revision; the lock's entry for a model, without the repository.
 
     Attributes:
         commit: 40 hex digits.
         date: day of the commit, if the hub reports it.
         files: file by path.
         kv: layers that keep keys and values, from the commit's config.json.
-        facts: facts from its small files; None if they were not requested.
+        facts: facts from the commit's small files; None if they were not requested.
         recipe: recipe in a registry of vLLM's own recipes, if any.
-        hidden_size: size of a token's hidden state, by its config.json.
+        hidden_size: size of a token's hidden state, from the commit's config.json.
         lora: facts about an adapter; None for a repository of another kind.
     """
 
@@ -216,7 +217,7 @@ def resolve_model(
 
     Args:
         marks: texts to search for in the chat template; with marks, the small files with serving
-            settings are read, too.
+            settings are also read.
         private: servers in private networks to which the hub may redirect.
         choice: choice in a repository of GGUF files, as in ``ModelReference``; the result then has
             only these files.

@@ -11,7 +11,7 @@ MOST = 1 << 30
 
 
 def kv_layers(config: Any) -> tuple[KvLayers, ...]:
-    """The geometry of the KV cache; empty if the configuration lacks part of it.
+    """Layers of the KV cache, with their sizes; empty if the configuration lacks a part of them.
 
     The function reads the keys of transformers' configurations: layer_types or
     full_attention_interval, num_key_value_heads, head_dim, sliding_window, and Gemma's

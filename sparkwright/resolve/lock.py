@@ -1,7 +1,7 @@
 """Resolution of tags to digests and of revisions to commits, and the lock that stores both.
 
-The lock is a file in the user's repository. Its order is stable, so its diff shows the changes of
-the hosts. With a lock a run queries no registry or hub.
+The lock is a file in the user's repository. The lock's order is stable, so its diff shows the
+changes of the hosts. With a lock a run queries no registry or hub.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def resolve(
         asked_models: models that this run has resolved already.
 
     Raises:
-        UserError: names every tag and revision that could not be resolved.
+        UserError: the message names every tag and revision that could not be resolved.
     """
     images: dict[str, tuple[ImageReference, str | None, tuple[str, ...]]] = {}
     models: dict[str, tuple[References, ModelReference]] = {}
@@ -194,7 +194,7 @@ def from_resolution(
 
     Args:
         confirmed: recipes with patches that fit their images' present content. Other recipes keep
-            their images of ``kept``.
+            their images from ``kept``.
     """
     pins = kept or Lock(images={}, models={})
     references, models = _references(named)
@@ -225,7 +225,8 @@ def to_resolution(
         bases: whether patches for an image other than the locked image are refused.
 
     Raises:
-        UserError: names everything that is not locked, and every patch for another image.
+        UserError: the message names everything that is not locked, and every patch for another
+            image.
     """
     images, models = _references(named)
     pinned = {key: pin for key, model in models.items() if (pin := locked_model(lock, model))}
@@ -260,7 +261,7 @@ def changed_bases(named: Iterable[References], lock: Lock, path: str) -> Iterato
 def _bases(
     named: Iterable[References], images: Mapping[str, ResolvedImage]
 ) -> dict[str, dict[str, str]]:
-    """Recipe with patches -> the images under them, with their digests."""
+    """Recipe with patches -> the images that the patches change, with their digests."""
     result: dict[str, dict[str, str]] = {}
     for image in (image for item in named for image in item.images):
         if image.steps and image.name in images:
@@ -310,7 +311,7 @@ def with_contexts(named: Iterable[References], lock: Lock, cache: pathlib.Path) 
     """The lock with the hash of every build context; git fetches missing contexts.
 
     Raises:
-        UserError: names every context that can't be fetched.
+        UserError: the message names every context that can't be fetched.
     """
     images = dict(lock.images)
     problems = user_error.Problems()

@@ -50,8 +50,8 @@ class ModelFacts(Data):
         chat_template: whether the model has a chat template.
         template: texts of the template by which parsers are chosen.
         sampling: temperature, top_p and top_k of generation_config.json.
-        license: license that its card gives the hub.
-        gguf: the header of its GGUF file; None for other formats.
+        license: license in the model card, as the hub reports it.
+        gguf: the header of the model's GGUF file; None for other formats.
     """
 
     architecture: Word | None = None
@@ -75,7 +75,7 @@ class ModelRecipe(Data):
 
     Attributes:
         source: ``repository@commit:path``.
-        data: its unchanged keys; read by ``recipes.vllm_recipes``.
+        data: the recipe's unchanged keys, which ``recipes.vllm_recipes`` reads.
     """
 
     source: str

@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class PinnedText:
-    """A text file at a commit. The lock holds its text, so later runs send no request."""
+    """A text file at a commit. The lock holds the file's text, so later runs send no request."""
 
     commit: str
     sha256: str

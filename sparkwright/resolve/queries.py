@@ -1,7 +1,7 @@
 """Queries to external servers: hubs, registries and git repositories.
 
-The owner of a repository writes its files, and may write anything: they are read as data, within
-bounds, and never run. Every answer comes through `Server.get`.
+The owner of a repository writes its files, and may write anything: the files are read as data,
+within bounds, and never run. Every answer comes through `Server.get`.
 """
 
 from __future__ import annotations

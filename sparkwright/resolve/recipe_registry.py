@@ -86,7 +86,7 @@ def snapshot(address: str, commit: str | None = None, cache: Path | None = None)
     """A commit of a registry, from the cache if the commit is cached.
 
     Args:
-        commit: the pinned commit; None for the newest commit of its default branch.
+        commit: the pinned commit; None for the newest commit of the registry's default branch.
         cache: the controller's cache of fetched registries; default: the user's.
 
     Raises:
@@ -128,7 +128,7 @@ def with_registries(addresses: Iterable[str], lock: Lock, *, upgrade: bool) -> L
         upgrade: whether to query each registry for its newest commit, even if a commit is pinned.
 
     Raises:
-        UserError: names every registry that can't be fetched.
+        UserError: the message names every registry that can't be fetched.
     """
     kept = {} if upgrade else lock.registries or {}
     pins: dict[str, str] = {}

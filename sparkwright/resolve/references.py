@@ -26,7 +26,7 @@ def hex_digits(digest: str) -> str:
 
 @dataclass(frozen=True)
 class BuildReference:
-    """Source of a built image: a folder of a git repository, over a pinned base image.
+    """Source of a built image: a folder of a git repository, and a pinned base image.
 
     Attributes:
         base_name: the base's name in the Dockerfile's FROM.
@@ -53,7 +53,9 @@ class Steps:
     files: tuple[tuple[str, bytes], ...]
 
     def image(self, base: str) -> str:
-        """Name of the image derived from a base with this digest: made from a hash of both."""
+        """Name of the image derived from a base with this digest: made from a hash of the digest
+        and the steps.
+        """
         inputs = hashlib.sha256(f"{base}\n{self.text}".encode()).hexdigest()
         return f"sparkwright.local/{self.recipe}:sha256-{inputs}"
 
@@ -66,9 +68,9 @@ class ImageReference:
         name: ``host/path:tag``, with any mirror.
         registry: ``http(s)://host[:port]`` that resolves digests.
         repository: path within the registry.
-        pull_name: ``host[:port]/path``, without tag: the name for Docker.
+        pull_name: ``host[:port]/path``, without a tag: the name for Docker.
         digest: the catalog's pin of the tag; None to query the registry.
-        key: file with the required public key of its signature, if any.
+        key: file with the required public key of the image's signature, if any.
         build: source of an image that no registry has; the tag is then a git revision.
         steps: steps that derive an image from this image on the host.
     """
@@ -95,7 +97,8 @@ class ModelReference:
     """A model's repository at a revision, and its path in the container.
 
     Attributes:
-        facts: whether the model is served from its own files; their facts are then required, too.
+        facts: whether the model is served from its own files; facts about these files are then also
+            required.
         code: ``org/name/path`` of files that run code and that a user has read.
         choice: served files of a GGUF repository: a quantization (``Q4_K_M``), the path of a file,
             or its largest size (``12GiB``), each with the repository's projector; or a path, a
@@ -128,7 +131,7 @@ class References:
     """Everything that a host's plan names.
 
     Attributes:
-        hub_endpoint: hub that resolves its models.
+        hub_endpoint: hub that resolves the host's models.
         registry_auth: source of the accounts of private registries, if any.
         private: names and addresses in private networks that registries and hubs may lead to.
         files: files of repositories, ``repository@commit/path`` -> their text.

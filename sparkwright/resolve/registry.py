@@ -3,8 +3,8 @@
 The module uses the OCI distribution protocol (https://github.com/opencontainers/distribution-spec)
 with the anonymous token exchange that public registries require.
 
-cosign signs a small document (simple signing) that has the image's digest. The lock keeps document
-and signature, so every later run verifies both again, without a registry.
+cosign signs a small document (simple signing) that has the image's digest. The lock keeps the
+document and the signature, so every later run verifies both again, without a registry.
 """
 
 import hashlib
@@ -54,7 +54,8 @@ class Signature:
 
 
 def verifier(file: str) -> Callable[[bytes, bytes], None]:
-    """Return the check of a signature and its data by the public key of a file on the controller.
+    """Return a function that checks a signature of data with the public key in a file on the
+    controller.
 
     Raises:
         UserError: the file has no public key (ECDSA on P-256 or Ed25519, in PEM).
@@ -100,8 +101,9 @@ class PlatformImage:
     """An image for one architecture; sizes in bytes of the parts to pull, by digest.
 
     Attributes:
-        digest: digest of its own manifest.
-        manifests: documents that Docker reads before any layer: index, if any, and manifest.
+        digest: digest of this architecture's own manifest.
+        manifests: documents that Docker reads before any layer: the index, if any, and the
+            manifest.
         config: configuration with the ids of the unpacked layers.
         layers: layers in order; a layer may occur twice.
     """
@@ -120,13 +122,13 @@ class PlatformImage:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class ResolvedImage:
-    """A resolved tag; the lock's entry of an image.
+    """A resolved tag; the lock's entry for an image.
 
     Attributes:
         digest: ``sha256:...`` of the tag's manifest or index; for a built image, of its base.
         platforms: platforms by registry architecture (``arm64``, ``amd64``).
         commit: commit of a built image's context.
-        context: sha256 of its files, if a lock has it.
+        context: sha256 of the context's files, if a lock has the hash.
         signature: signature of the digest, if a key is named for the image.
     """
 

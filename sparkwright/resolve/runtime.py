@@ -2,8 +2,8 @@
 
 The controller downloads the pinned wheels for the host's architecture with pip, unpacks them
 (nothing is executed) into one tree, and packs the tree as a deterministic tar.gz. The host unpacks
-it and puts the tree on sys.path; nothing is installed. One tree serves every Python version: both
-libraries use Python's stable interface.
+the archive and puts the tree on sys.path; nothing is installed. One tree serves every Python
+version: both libraries use Python's stable interface.
 
 The bundle is named by the sha256 of the tar inside the gzip, which this version of sparkwright
 pins: equal wheels give the same name on every controller, with any zlib, and a bundle from
@@ -54,7 +54,7 @@ class RuntimeBundleError(Exception):
 class Runtime:
     """A bundle on the controller's disk.
 
-    path: the tar.gz. digest: sha256 (hex) of the tar inside it.
+    path: the tar.gz. digest: sha256 (hex) of the tar inside the bundle.
     """
 
     path: Path
@@ -77,7 +77,7 @@ def pinned_runtime(arch: str, directory: Path) -> Runtime:
 def build_runtime(arch: str, cache_dir: Path) -> Runtime:
     """Return the bundle for hosts of one architecture.
 
-    A cached bundle is returned in milliseconds, without pip and without network. Raises
+    A cached bundle is returned in milliseconds, without pip and without a network. Raises
     RuntimeBundleError with a message for the user.
     """
     bundle = pinned_runtime(arch, cache_dir)

@@ -14,7 +14,7 @@ class Answers(Generic[T]):
     """Answers by host.
 
     Attributes:
-        failures: host -> reason of a missing answer. Every command treats a missing answer as a
+        failures: host -> reason for a missing answer. Every command treats a missing answer as a
             failure: the state of such a host is unknown.
         broken: the plan's fault, in one line; None if the plan is valid.
     """

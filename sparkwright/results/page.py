@@ -81,7 +81,7 @@ class Section:
         gets this section as ``section``.
         context: values for the template.
         services: (host, service) -> measurements.
-        lines: the section in short, for a terminal.
+        lines: summary of the section, for a terminal.
         data: the section as JSON, by the keys of the page's document.
         problems: files that could not be read.
     """

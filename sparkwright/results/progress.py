@@ -37,7 +37,7 @@ def added(every: Collection[FetchProgress]) -> FetchProgress:
 
 
 def figures(seen: FetchProgress) -> str:
-    """Return bytes, rate, source and time left; empty while the total is unknown."""
+    """Return the bytes, rate, source and time left; empty while the total is unknown."""
     if not seen.bytes_total:
         return ""
     amount = f"{seen.bytes_done / 1e9:.2f} of {seen.bytes_total / 1e9:.2f} GB"

@@ -154,7 +154,7 @@ def past(seen: Deployment) -> list[HistoryEntry | homes.Action]:
 def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
     """Render switches, starts, stops and maintenance with user, time and reason; newest last.
 
-    A switch has its downtime and its result, too.
+    The line of a switch also has its downtime and its result.
     """
     rows: list[Sequence[str]] = [
         ("WHEN", "HOST", "SERVICE", "FROM", "TO", "BY", "DOWN", "RESULT", "WHY")

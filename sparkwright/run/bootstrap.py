@@ -68,7 +68,7 @@ class Readiness:
 
     Attributes:
         findings: all findings that bootstrap's steps do not fix.
-        weights, image: bytes of weights and image to download.
+        weights, image: bytes of the weights and of the image to download.
         free: free bytes of the file system for the weights.
         speed: bytes per second that the host receives from the hub; 0 without a measurement.
         hub: server of the measurement.
@@ -107,7 +107,8 @@ def readiness(host: Host, host_run: HostRun) -> Readiness:
 
 
 def speed(host: Host, host_run: HostRun, observed: observe.Observation) -> tuple[int, str]:
-    """Measure the download speed of the largest missing file; return bytes per second and server.
+    """Measure the download speed of the largest missing file; return the bytes per second and the
+    server.
 
     The speed is 0, without a measurement, if no file is missing or the hub does not answer.
     """
@@ -179,7 +180,7 @@ def _reboot(state: State, host: Host) -> bool:
 
 
 def _wait(host: Host, before: str) -> None:
-    """Wait until the host answers from another boot. Raises HostError."""
+    """Wait until the host answers after another boot. Raises HostError."""
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
         gevent.sleep(_PAUSE)

@@ -31,7 +31,7 @@ def private_key(load: Any, state: Any, key_filename: str, key_password: str | No
     """Load the private key of a host with pyinfra's own ``load``.
 
     Raises:
-        KeyUnusable: the key can't be used; the message has cause and remedy.
+        KeyUnusable: the key can't be used; the message has the cause and the remedy.
     """
     if key_filename in state.private_keys:
         return state.private_keys[key_filename]

@@ -53,7 +53,7 @@ def report(run: Run, *, as_json: bool) -> None:
 
 
 def _others(record: Path, hosts: Collection[str]) -> list[Any]:
-    """Return the rows of hosts in the record of earlier runs; empty if it can't be read."""
+    """Return the rows of hosts in the record of earlier runs; empty if the record can't be read."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         rows = json.loads(record.read_text("utf-8"))["hosts"]
         return [row for row in rows if row["host"] in hosts]
@@ -75,8 +75,8 @@ def _unplanned(run: Run) -> str:
 def _pending(name: str, host_run: HostRun) -> Iterator[str]:
     """Yield the changes that the run would make on a host.
 
-    These are the changes that our operations have announced, and the names of the user's operations
-    that would change something.
+    These are the changes that sparkwright's operations have announced, and the names of the user's
+    operations that would change something.
     """
     announced = host_run.memory.pending
     yield from chain.from_iterable(announced.values())

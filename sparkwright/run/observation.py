@@ -46,7 +46,7 @@ def _reached_from_here(host: Host) -> dict[str, str]:
 
 
 def status_of(host: Host, host_run: HostRun, *, texts: bool) -> HostStatus:
-    """Return releases, state and history of the host's services. One remote execution.
+    """Return the releases, state and history of the host's services. One remote execution.
 
     Raises:
         HostError: the answer has an impossible value.
@@ -81,5 +81,5 @@ def services_of(host_run: HostRun, answer: HostStatus) -> dict[str, Service]:
 
 
 def unreadable(host_run: HostRun, answer: HostStatus) -> list[str]:
-    """Return services of a host without a plan whose records are unreadable."""
+    """Return services with unreadable records, of a host without a plan."""
     return sorted(answer.services.keys() - services_of(host_run, answer).keys())

@@ -19,11 +19,11 @@ def planned(**settings: Any) -> DesiredHost:
     first run makes the API key, except under ``--dry``.
 
     Args:
-        settings: settings as in a site's group_data. They override the settings and ``ssh_`` keys
-            in the host's own data.
+        settings: settings as in a site's group_data. These settings override the settings and
+            ``ssh_`` keys in the host's own data.
 
     Raises:
-        PyinfraError: names every mistake in the settings.
+        PyinfraError: the message names every mistake in the settings.
     """
     host = ctx_host.get()
     ours = {

@@ -55,7 +55,7 @@ _HASHING = 3600
 def answered(
     program: ModuleType, request: Callable[[HostRun], object], answer: type[T], timeout: float = 90
 ) -> Callable[[Host, HostRun], T]:
-    """Return a question that a program on each host answers.
+    """Return a query that a program on each host answers.
 
     Args:
         request: function that returns the program's request for a host's part of the run.
@@ -165,12 +165,16 @@ def fabric(host: Host, run: HostRun) -> FabricLook:
 
 
 def known_keys(host: Host, run: HostRun) -> tuple[str, ...]:
-    """Return hash and name of each key that the host's proxies accept. One remote execution."""
+    """Return the hash and the name of each key that the host's proxies accept. One remote
+    execution.
+    """
     return _keys(host, run, None)
 
 
 def renewed_keys(host: Host, run: HostRun) -> tuple[str, ...]:
-    """Write the plan's keys into the proxies under the host's lock; return hashes and names."""
+    """Write the plan's keys into the proxies under the host's lock; return the keys' hashes and
+    names.
+    """
     if run.proxies is None:
         return ()
     locks.take(host)
@@ -283,10 +287,11 @@ def follow(
     """Send a host the same request repeatedly until the command ends.
 
     Args:
-        take: function that gets each answer, or the reason of a failure.
+        take: function that gets each answer, or the reason for a failure.
         interval: seconds between two requests.
         count: number of requests; 0 for no limit.
-        wanted: function that returns whether an answer is needed now; no request is sent before.
+        wanted: function that returns whether an answer is needed now; until then no request is
+            sent.
 
     Raises:
         HostError: the last request had no answer.

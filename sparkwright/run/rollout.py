@@ -28,7 +28,7 @@ Switch = Callable[[Host], SwitchJournal]
 
 
 def named(run: Run) -> Iterator[tuple[str, list[str]]]:
-    """Yield name and hosts of every batch of this run."""
+    """Yield the name and the hosts of every batch of this run."""
     every = run.rollout.batches
     for n, names in enumerate(every, 1):
         few = ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
@@ -138,7 +138,7 @@ def leave(host_run: HostRun) -> None:
 
 
 def elsewhere(run: Run, host_run: HostRun) -> bool:
-    """Return whether a service of the host runs another release than planned.
+    """Return whether a service of the host runs a release other than planned.
 
     The outcome of the host decides; for a follower, the outcome of its head.
     """
@@ -159,8 +159,8 @@ def remember(
     """Record the end of a switch for the report and for a later rollback of the fleet.
 
     Args:
-        run: the run of a roll-out, in which hosts switched before a failure may be rolled back,
-            too.
+        run: the run of a roll-out, in which hosts switched before a failure may also be rolled
+            back.
     """
     if ended.result != "good":
         record(host_run, services, ended)

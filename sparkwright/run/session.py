@@ -97,10 +97,11 @@ class Session:
         return self.answers(answers)
 
     def watch(self, watch: Watch[T]) -> Iterator[tuple[str, T] | None]:
-        """Yield hosts and answers as they arrive; None after a quarter second without an answer.
+        """Yield hosts and answers as they arrive; None after a quarter of a second without an
+        answer.
 
-        The iteration ends once every host has ended or failed. `answers` has the reason of a failed
-        host.
+        The iteration ends once every host has ended or failed. `answers` has the reason for each
+        failed host.
         """
         queue: Queue[tuple[str, T]] = Queue()
 
@@ -125,7 +126,7 @@ class Session:
             gevent.killall(greenlets)
 
     def change(self, change: Change[T]) -> Answers[T]:
-        """Run operations on the hosts; all operations are prepared before the first runs."""
+        """Run operations on the hosts, once all operations are prepared."""
         state, answers = self.inventory.state, dict[str, T]()
 
         def prepared() -> None:

@@ -36,7 +36,7 @@ _USUAL = 24
 
 
 def sources(run: Run, host_run: HostRun, content: str | None = None) -> Sources:
-    """Return the sources of a model or image for a host, by its settings and other hosts' files."""
+    """Return a host's sources of a model or image, from its settings and other hosts' files."""
     settings = host_run.settings
     limit = settings.download_limit_mb
     return Sources(

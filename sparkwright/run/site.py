@@ -139,7 +139,9 @@ class CommandState(State):
 
 
 def install() -> None:
-    """Add planning and report to this run of pyinfra; a site's ``config.py`` calls ``install``."""
+    """Add the planning and the report to this run of pyinfra; a site's ``config.py`` calls
+    ``install``.
+    """
     if isinstance(ctx_state.get(), CommandState):
         return
     parameters = hooks.command_line()
@@ -212,7 +214,7 @@ def plan(
         broken: reason why group_data can't be read.
 
     Raises:
-        UserError: names every mistake in the user's input.
+        UserError: the message names every mistake in the user's input.
     """
     if invocation.makes_secrets:
         caches.WRITTEN.set()

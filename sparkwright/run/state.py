@@ -48,7 +48,7 @@ class HostRun(DesiredHost):
         address: the host's address for clients.
         findings: findings of preflight.
         outcomes: name of a service -> the running release, if it differs from the plan.
-        connection: addresses of controller and host, if both are directly connected.
+        connection: addresses of the controller and the host, if both are directly connected.
         left: reason why this run skips the host although it has no fault; None for other hosts.
         plan_known: False in a run without a plan: services are read from the host.
         cured: ids of preflight's findings that bootstrap fixes first; None if bootstrap was not

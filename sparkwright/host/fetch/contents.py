@@ -1,4 +1,4 @@
-"""Compare fetched files with the catalog's data on the model, by headers and small files only.
+"""Compare fetched files with the catalog's data on the model, using only headers and small files.
 
 Hashes prove that the bytes are the repository's. Hashes do not find mistakes in the repository
 itself: renamed tensors, a missing shard, another quantization.
@@ -23,7 +23,7 @@ _FORMATS = {
 
 
 def faults(base: Path, names: Iterable[str], expect: ExpectedContents) -> list[str]:
-    """Return every fault of a model's files, each in a sentence."""
+    """Return every fault of a model's files, one sentence for each fault."""
     files = sorted(names)
     problems: list[str] = []
     tensors: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""Entry of the program: `python3 -I -S fetch.py [--runtime DIR] [--task TASK] REQUEST`.
+"""Entry point of the program: `python3 -I -S fetch.py [--runtime DIR] [--task TASK] REQUEST`.
 
 Standard library only. --runtime is the unpacked tree with hf_transfer and hf_xet. REQUEST
 is a JSON file with the keys of FetchRequest. Tasks: `run` fetches a repository (job.py),

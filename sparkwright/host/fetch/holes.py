@@ -53,7 +53,7 @@ class Part:
     """A file of a request during its download.
 
     Attributes:
-        received: function that counts written bytes by downloader.
+        received: function that counts the bytes that each downloader has written.
     """
 
     path: Path
@@ -91,7 +91,7 @@ class Part:
     def writing(self, downloader: str) -> Iterator[Callable[[memoryview, int], None]]:
         """Yield a function that writes bytes at a position, and marks and counts them.
 
-        The function raises Failed. It is safe for threads.
+        The function raises Failed, and is thread-safe.
         """
         with (
             _open(self.path) as part,
@@ -130,7 +130,7 @@ def _size(path: Path) -> int | None:
 
 
 def unmarked(pages: bytes, size: int) -> Ranges:
-    """Return the missing ranges of a part by its map."""
+    """Return the missing ranges of a part, read from its map."""
     ranges, end = [], 0
     while end < len(pages) and (start := pages.find(b"\0", end)) >= 0:
         end = pages.find(_WRITTEN, start)
@@ -140,7 +140,7 @@ def unmarked(pages: bytes, size: int) -> Ranges:
 
 
 def of(descriptor: int, size: int) -> Ranges:
-    """Return the missing ranges of an open part by its holes."""
+    """Return the missing ranges of an open part, read from its holes."""
     ranges = []
     position = 0
     while position < size:

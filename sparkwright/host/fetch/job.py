@@ -3,10 +3,10 @@ are on the disk, fetch the other files, put all files in place, and write the re
 
 Files that are already on this host are not fetched. Besides the destination and other revisions,
 the request names directories that the user already has: a plain download, a cache, another layout.
-Their files are found by the hash of their content; names and directories do not matter. The owners
-may change these files later, so root hashes and keeps its own copy, which takes no space on a file
-system that can clone files (Btrfs, XFS). A file is hard linked only if root alone can write to it
-and to every directory above it. The user's directories are not changed.
+Files in these directories are found by the hash of their content; names and paths do not matter.
+The owners may change these files later, so root hashes and keeps its own copy, which takes no space
+on a file system that can clone files (Btrfs, XFS). A file is hard linked only if root alone can
+write to it and to every directory above it. The user's directories are not changed.
 """
 
 import fcntl
@@ -185,7 +185,8 @@ def _worth_copying(file: FetchFile, candidates: dict[int, list[Path]]) -> list[P
 
 
 def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str | None:
-    """Link, clone or copy a file of ``size`` bytes. Returns the method, or None after a failure.
+    """Link, clone or copy a file of ``size`` bytes. Returns ``linked``, ``cloned`` or ``copied``;
+    None after a failure.
 
     The copy shares its blocks with the source if the file system can (a reflink).
 
@@ -212,8 +213,8 @@ def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str 
 
 
 def _copy(file: FileIO, copy: FileIO, size: int, room: int, stop: Event) -> str | None:
-    """Copy exactly ``size`` bytes, even if the source changes meanwhile. Returns the method, or
-    None.
+    """Copy exactly ``size`` bytes, even if the source changes meanwhile. Returns ``cloned`` or
+    ``copied``; None without enough room for a copy.
     """
     with suppress(OSError):
         fcntl.ioctl(copy.fileno(), _FICLONE, file.fileno())
@@ -271,7 +272,7 @@ def carry_out(
 def fetch(
     request: FetchRequest, progress: Progress, stop: Event, runtime: Path | None = None
 ) -> str:
-    """Complete a destination. Returns the message of success; raises Failed on failure."""
+    """Complete a destination. Returns the success message; raises Failed on failure."""
     work = workspace.Workspace(request, progress, stop)
     destination = work.destination
     if destination.is_symlink() or (destination.exists() and not destination.is_dir()):

@@ -1,9 +1,9 @@
-"""Authentication between peers: each proves that it knows a key without sending the key.
+"""Authentication between peers: each peer proves that it has a key without sending the key.
 
 The fleet's secret stays on the controller. Each run derives a key for each serving host, and from
-this key another key for each host that fetches from it. A stolen host's keys can't answer for any
-other host. Every request signs a challenge that the server accepts once, on one connection; every
-answer signs the nonce of its request. Neither side needs a clock.
+this key another key for each host that fetches from the serving host. A thief of one host's keys
+can't answer for any other host. Every request signs a challenge that the server accepts once, on
+one connection; every answer signs the nonce of its request. Neither side needs a clock.
 """
 
 import hashlib
@@ -28,8 +28,8 @@ def nonce() -> str:
 
 
 def mac(key: str, *parts: str) -> str:
-    """Return the HMAC-SHA256 of texts in hex digits. Different lists of texts never share an
-    input.
+    """Return the HMAC-SHA256 of texts in hex digits. Different lists of texts are different inputs
+    of the HMAC.
     """
     return hmac.new(key.encode(), json.dumps(parts).encode(), hashlib.sha256).hexdigest()
 
@@ -45,8 +45,8 @@ def peer_key(server: str, peer: str) -> str:
 
 
 def docker_password(server: str) -> str:
-    """Return the password with which a host's own Docker reads from the server over loopback. The
-    password can't sign requests.
+    """Return the password with which a host's own Docker reads from the server over loopback. No
+    request can be signed with the password.
     """
     return mac(server, "docker")
 
@@ -58,9 +58,7 @@ def authorization(key: str, run: str, peer: str, number: str, *signed: str) -> s
 
 
 def claimed(header: str) -> tuple[str, str, str, str] | None:
-    """Return run, peer, nonce and MAC of an Authorization header; None if the header is
-    malformed.
-    """
+    """Return the run, peer, nonce and MAC of an Authorization header; None if malformed."""
     match = _AUTHORIZATION.fullmatch(header)
     return match and (match[1], match[2], match[3], match[4])
 

@@ -36,7 +36,7 @@ class OpenFile:
 
     Attributes:
         complete: whether the file has all its bytes.
-        missing: missing ranges by the file's map; None without a map: then the holes are the
+        missing: missing ranges, from the file's map; None without a map, when the holes are the
             missing ranges.
     """
 
@@ -97,7 +97,7 @@ class Revision:
         return records.replace(part, complete=False, missing=holes.unmarked(pages, part.size))
 
     def fetching(self) -> bool:
-        """Return whether a fetch of this revision runs."""
+        """Return whether a fetch of this revision is running."""
         stage = (*self.parent, self._stage, "holder.json")
         holder = documents.parsed(text(self.root, stage, _LARGEST_HOLDER)) or {}
         return processes.runs(holder.get("pid"), "fetch.py")
@@ -126,8 +126,8 @@ def names(path: str) -> list[str] | None:
 def revision(
     request: request.PeerServerRequest, parts: list[str]
 ) -> tuple[Revision, tuple[str, ...]] | None:
-    """Return the revision that a path leads to, and the names below it; None for an invalid
-    path.
+    """Return the revision that a path leads to, and the names below the revision; None for an
+    invalid path.
     """
     kind = parts[0] if parts else ""
     depth = {"models": 3, "images": 2}.get(kind)

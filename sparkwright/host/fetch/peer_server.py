@@ -6,8 +6,8 @@ program can take the port. The server ends after some time without an authentica
 `GET /challenge` returns a challenge. `GET /files/models/<org--name>/<commit>/<path>` and
 `/files/images/<digest>/<path>`, signed with the challenge, return a range of a file of at most
 PIECE bytes. With `?ranges`, both addresses list the ranges that are on the disk, whether a fetch
-runs that will add more ("alive"), and whether the file will not change any more ("ended").
-Every answer to a signed request is signed, too, with the body's hash, and contains the next
+runs that will add more ("alive"), and whether the file will not change any more ("ended"). Every
+answer to a signed request has a signature, which covers the body's hash, and contains the next
 challenge.
 
 `/v2/` is a read-only container registry of this host's images, for its own Docker. The registry
@@ -91,8 +91,8 @@ class PeerServer:
     def run(self) -> None:
         """Serve until the server is stopped, was idle for long enough, or has lost its files.
 
-        If a user empties /opt/sparkwright by hand, the server loses its view of the directories,
-        and would refuse every request until its idle time ends.
+        If a user empties /opt/sparkwright by hand, the server loses access to the directories, and
+        would refuse every request until its idle time ends.
         """
 
         def converse(connection: socket.socket, address: Any, _: object) -> None:
@@ -113,7 +113,7 @@ class Conversation(BaseHTTPRequestHandler):
     """A connection: its requests are answered in order until either side closes the connection.
 
     http.server limits the time of one read, not of a whole head: a client that sends a byte now and
-    then would hold a connection forever. Here every head is bounded in size and time.
+    then would hold a connection forever. This server bounds every head in size and time.
     """
 
     protocol_version = default_request_version = request_version = "HTTP/1.1"

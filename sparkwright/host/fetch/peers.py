@@ -69,8 +69,7 @@ class Held:
 
 
 class PeerClient(http.client.HTTPConnection):
-    """A connection to one peer for one file, opened on first use. The object is not safe for
-    threads.
+    """A connection to one peer for one file, opened on first use. The object is not thread-safe.
 
     path: path of the file on the peer.
     """

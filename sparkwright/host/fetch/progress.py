@@ -39,7 +39,7 @@ _WINDOW = 10.0  # seconds over which the rate is averaged
 
 
 class Progress:
-    """Counters of one run, safe for threads, written at most once a second."""
+    """Thread-safe counters of one run, written at most once a second."""
 
     def __init__(self, state_dir: Path, peers: str = "a neighbour") -> None:
         #: Name of peers in ``source``.
@@ -53,7 +53,7 @@ class Progress:
         self._end = Event()
 
     def start(self) -> None:
-        """Write the file now and then once a second."""
+        """Write the file at once, and then every second."""
         self.write()
         Thread(target=self._tick, daemon=True).start()
 

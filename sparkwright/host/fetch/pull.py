@@ -1,8 +1,9 @@
 """Get an image into Docker: its blobs are fetched like a model's files, then Docker pulls them.
 
-Like a model's download, an image's download can therefore be resumed, limited, shared with peers
-and followed by bytes. Docker pulls from this host's peer server while the blobs arrive, and still
-checks and unpacks them itself. The digest identifies the image, regardless of its origin.
+Like a model's download, an image's download can therefore be resumed, limited and shared with
+peers, and its progress is counted in bytes. Docker pulls from this host's peer server while the
+blobs arrive, and still checks and unpacks them itself. The digest identifies the image, regardless
+of its origin.
 """
 
 import base64
@@ -55,7 +56,7 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
 
 
 def _pull(request: request.PullRequest, progress: progress.Progress, stop: Event) -> str:
-    """Pull the image. Returns the message of success; raises Failed on failure."""
+    """Pull the image. Returns the success message; raises Failed on failure."""
     in_docker = known_layers(request.layers)
     if in_docker:
         messages.log(f"{len(in_docker)} of {len(request.layers)} layers are in Docker already")
@@ -77,7 +78,7 @@ def _pull(request: request.PullRequest, progress: progress.Progress, stop: Event
 
 
 def _into_docker(request: request.PullRequest, stop: Event) -> str | None:
-    """Have Docker pull from this host. Returns the reason of a failure, or None."""
+    """Have Docker pull from this host. Returns the reason for a failure, or None."""
     key = Path(request.token_file)
     account = f"{key.name}:{peer_auth.docker_password(key.read_text().strip())}"
     encoded = base64.b64encode(account.encode()).decode()
@@ -133,7 +134,7 @@ def _build(request: request.PullRequest, build: request.ImageBuild) -> None:
 
 
 def _in_container(name: str, image: str, folder: str, mode: str) -> str:
-    """Run the context's steps in a container of an image, and return the output."""
+    """Run the build context's steps in a container of an image, and return the output."""
     mount = f"type=bind,source={folder},target={_CONTEXT},readonly"
     program = ("--mount", mount, image, "-B", f"{_CONTEXT}/steps.py", mode)
     done = docker.docker(*_CONTAINER, *program, timeout=_SECONDS)

@@ -32,7 +32,7 @@ class Limit:
         self._free_at = 0.0
 
     def take(self, count: int, stop: Event) -> None:
-        """Wait until the limit allows for this number of bytes."""
+        """Wait until the limit allows this number of bytes."""
         if self._rate is None:
             return
         with self._lock:
@@ -51,7 +51,7 @@ class _NoRanges(Exception):
 class _Cut(Exception):
     """A request ended early. The file has the bytes up to `reached`.
 
-    required: seconds to wait, as the server demands.
+    required: seconds to wait before a retry, from the server's answer.
     """
 
     def __init__(self, reason: str, reached: int, required: float | None = None) -> None:

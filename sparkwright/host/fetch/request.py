@@ -124,7 +124,7 @@ class BuildFile:
 
 @records.dataclass(frozen=True)
 class ImageBuild:
-    """Build of an image over the pulled image.
+    """Build of an image from the pulled image.
 
     Attributes:
         base_name: name of the pulled image in the Dockerfile.

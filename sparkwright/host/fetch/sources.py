@@ -52,7 +52,7 @@ class Tries:
         self.failed = 0
 
     def pause(self, reason: str, required: float | None, cause: BaseException) -> None:
-        """Wait before the next try, at least as long as the server demands.
+        """Wait before the next try, at least as long as the server requires.
 
         Raises:
             Failed: the last try failed, or the run ends.
@@ -179,8 +179,8 @@ def origin(url: str) -> tuple[str, str, int]:
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """Handler that follows redirects, and sends the token only while scheme, host and port stay the
-    same.
+    """Handler that follows redirects, and sends the token only while the scheme, host and port stay
+    the same.
 
     A redirect from https to http or to another protocol is refused.
     """
@@ -271,7 +271,7 @@ class Hub(_Queried):
     """Repository of a hub at one commit."""
 
     def check(self) -> None:
-        """Check endpoint, token, repository and commit before anything is downloaded."""
+        """Check the endpoint, token, repository and commit before anything is downloaded."""
         commit = self.ask(self._commit)
         if commit != self._request.revision:
             raise self.failed("other_commit", commit=commit)

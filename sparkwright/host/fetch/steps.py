@@ -43,14 +43,15 @@ class LeadsOut(Exception):
 
 
 def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]:
-    """Read a unified diff: path below its folder -> hunks, in order.
+    """Read a unified diff: path below the diff's folder -> hunks, in order.
 
     Args:
         reverse: whether to apply the diff in reverse.
 
     Raises:
-        ValueError: names the line. The text is not a diff, or the diff removes or renames a file,
-        adds a file in reverse, leads out of its folder, or has headers that end with CR LF.
+        ValueError: the message names the line. The text is not a diff, or the diff removes or
+            renames a file, adds a file in reverse, leads out of its folder, or has headers that end
+            with CR LF.
     """
     files: dict[str, list[Hunk]] = {}
     hunks: list[Hunk] = []
@@ -177,7 +178,7 @@ def check(imports: Sequence[str] = (), **values: dict[str, str]) -> None:
 
 
 def main(mode: str) -> str | None:
-    """Print the layer in base64, or run every check. Returns the faults in a line."""
+    """Print the layer in base64, or run every check. Returns the faults in one line."""
     folder = Path(__file__).parent
     try:
         steps = json.loads((folder / "steps.json").read_text("utf-8"))

@@ -1,7 +1,7 @@
 """Downloads of a run: the order of the files, and the downloader of each.
 
 Libraries fetch the source's large files, each in a worker process that this module watches:
-hf_transfer fetches an empty part by many ranges at once; hf_xet fetches the missing ranges of a
+hf_transfer fetches an empty part in many ranges at once; hf_xet fetches the missing ranges of a
 part from the hub's Xet storage. Ranges that the libraries leave out remain holes in the part, and
 ranges.py fetches them.
 """
@@ -188,7 +188,7 @@ class Libraries:
     def _fetch(self, name: str, part: Part, location: Location, connections: int) -> str | None:
         """Fill a part's missing ranges with Xet, or with hf_transfer, which needs an empty part.
 
-        Returns None, or the reason of an early end.
+        Returns None, or the reason for an early end.
         """
         job: dict[str, Any] = {
             "downloader": name,

@@ -24,7 +24,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Workspace:
-    """Files of a run; the object is safe for threads.
+    """Files of a run; the object is thread-safe.
 
     A fetch also uses the directory `.staging-<commit>` on the same file system: files/ becomes the
     destination by one rename, parts/ has unverified files, and verified.json has the receipt
@@ -34,7 +34,7 @@ class Workspace:
     Attributes:
         destination: the directory to complete.
         stop: set when the run ends.
-        verified: entries of the coming receipt.
+        verified: entries of the receipt that the run will write.
     """
 
     def __init__(self, request: FetchRequest, progress: progress.Progress, stop: Event) -> None:
@@ -50,7 +50,7 @@ class Workspace:
     @cached_property
     def base(self) -> Path:
         """Return the directory that gets the files: the destination if it exists (a file was
-        changed, or another program filled it), otherwise ``files`` in the stage.
+        changed, or another program filled it), otherwise ``files`` in the staging directory.
         """
         return self.destination if self.destination.is_dir() else self.root / "files"
 
@@ -136,7 +136,7 @@ class Workspace:
             os.close(descriptor)
 
     def _make(self) -> None:
-        """Make the stage, and remove anything that another user has put in its place."""
+        """Make the staging directory, and remove anything that another user put in its place."""
         with trusted.directory(self.root.parent):
             with suppress(FileExistsError):
                 self.root.mkdir(0o700)

@@ -46,13 +46,13 @@ _REFUSED = "no program listens on the port yet"
 
 
 class Question:
-    """Query of this host's addresses, which runs beside other queries."""
+    """Query of this host's addresses, which runs in parallel with other queries."""
 
     def __init__(self) -> None:
         self._listed = Running("ip", "-o", "addr", "show", "scope", "global")
 
     def answer(self) -> dict[str, tuple[str, ...]]:
-        """Return interface -> addresses, IPv4 first, without temporary privacy addresses."""
+        """Return the addresses by interface, IPv4 first, without temporary privacy addresses."""
         interfaces: dict[str, tuple[str, ...]] = {}
         for line in self._listed.outcome().out.splitlines():
             # 2: eth0    inet6 fd00::11/64 scope global temporary dynamic
@@ -128,7 +128,7 @@ def unreachable(address: str, port: int) -> str | None:
 
 
 def _by_dns(name: str) -> bool:
-    """Return whether DNS resolves a name, so that HAProxy's own resolver will find it, too."""
+    """Return whether DNS resolves a name, so that HAProxy's own resolver finds the name."""
     if "." not in name or name.endswith(".local") or usable(name):
         return False
     hosts = documents.text("/etc/hosts") or ""

@@ -1,4 +1,4 @@
-"""Names for type annotations. Programs on hosts do not import ``typing``, which takes 3 ms."""
+"""Names for type annotations. Programs on hosts do not import ``typing``, which would take 3 ms."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

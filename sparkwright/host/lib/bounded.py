@@ -45,7 +45,7 @@ class Guarded(io.RawIOBase):
         self.allow(most, seconds)
 
     def allow(self, most: int, seconds: float | None = None) -> None:
-        """Allow ``most`` more bytes from here on, within ``seconds`` or the remaining time."""
+        """Allow ``most`` more bytes from now on, within ``seconds`` or the remaining time."""
         self._most = self._left = most
         if seconds is not None:
             self._until = time.monotonic() + seconds
@@ -77,7 +77,7 @@ class Guarded(io.RawIOBase):
 
 
 class _Answer(http.client.HTTPResponse):
-    """An answer with a bounded head and body; of a download, only the head is bounded."""
+    """An answer with a bounded head and body; for a download, only the head is bounded."""
 
     def __init__(
         self, sock: socket.socket, *args: Any, most: int | None, seconds: float, **kwargs: Any

@@ -67,7 +67,7 @@ class Bounded(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """Server for the connections of a socket that already listens.
 
     Args:
-        handler: function called with connection, address and this server.
+        handler: function called with the connection, the client's address and this server.
         connections: connections of this socket, or of several sockets together.
     """
 

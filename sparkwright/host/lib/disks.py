@@ -1,4 +1,4 @@
-"""File systems by paths, which need not exist yet."""
+"""File systems of paths, which may not exist yet."""
 
 import os
 import re
@@ -10,8 +10,8 @@ from sparkwright.host.lib import documents, records
 
 @records.dataclass(frozen=True)
 class Disk:
-    """A file system by a path on it. Sizes are in bytes; ``exists`` is False if the path does not
-    exist.
+    """A file system, found by a path on it. Sizes are in bytes; ``exists`` is False if the path
+    does not exist.
 
     Attributes:
         obstacle: the file at the path or above it where a directory should be.

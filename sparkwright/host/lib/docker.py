@@ -1,4 +1,4 @@
-"""Docker: queries over its socket, ten times as fast as its command, and its commands."""
+"""Docker: queries over the socket, ten times as fast as the docker command, and docker commands."""
 
 import json
 import os
@@ -16,7 +16,7 @@ class Docker:
     """Version, root and runtimes of the Docker daemon.
 
     Attributes:
-        store: directory of its images: below its root, or containerd's own directory.
+        store: directory of Docker's images: below Docker's root, or containerd's own directory.
     """
 
     version: str | None
@@ -57,9 +57,9 @@ def get(path: str, timeout: float | None = 10) -> Any:
     """Send a GET to Docker's API. Returns decoded JSON; None if Docker does not answer or lacks the
     object.
 
-    An observation gives up after some seconds; a caller that decides by the answer waits without a
-    timeout.
-    The request is plain HTTP/1.0: importing http.client alone takes as long as all requests.
+    An observation gives up after some seconds; a caller whose decision depends on the answer waits
+    without a timeout. The request is plain HTTP/1.0: importing http.client alone takes as long as
+    all requests.
     """
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(timeout)
@@ -95,7 +95,7 @@ def own_container(service: str) -> Container | None:
 
 
 def described(inspected: Any) -> Container:
-    """Make a container's record from its ``docker inspect``."""
+    """Make a container's record from the output of ``docker inspect``."""
     return Container(
         id=inspected["Id"],
         running=inspected["State"]["Running"],
@@ -107,7 +107,7 @@ def described(inspected: Any) -> Container:
 
 
 def account_of(info: Any) -> Docker | None:
-    """Make the record of Docker's answer to ``/info``; None if Docker did not answer."""
+    """Make a record from Docker's answer to ``/info``; None if Docker did not answer."""
     return info and Docker(
         version=info.get("ServerVersion"),
         root=info["DockerRootDir"],

@@ -22,7 +22,8 @@ class Group:
 
     Attributes:
         windows: begin and end in minutes of the week, which begins on Monday, and the member that
-            runs then; at other times the first member. A group without a calendar has no windows.
+            runs then; at other times the first member runs. A group without a calendar has no
+            windows.
     """
 
     members: tuple[str, ...]
@@ -37,7 +38,7 @@ class Groups:
         settle: command that starts a switch, as in a switch's request.
         recover: text of the unit that brings a switch to its end after a power cut.
         on_request: services that a request activates.
-        stay_seconds: least time that a member runs before a request activates another member.
+        stay_seconds: shortest time that a member runs before a request activates another member.
         wait_seconds: longest time that a request waits for its service.
         idle: service -> seconds without a request after which the service is stopped.
         admin: HAProxy's socket.
@@ -60,7 +61,7 @@ class Active:
     """Running member of a group.
 
     Attributes:
-        at: time of its activation, seconds since the epoch.
+        at: time of the member's activation, in seconds since the epoch.
     """
 
     service: str

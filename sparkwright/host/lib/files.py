@@ -25,7 +25,7 @@ def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bo
     Args:
         parents: mode of a directory that is made for the file.
         durable: whether to sync the file before returning; a file that is written every minute or
-            lies in memory does not need the sync.
+            is in memory does not need the sync.
 
     Raises:
         trusted.Exposed: another user may change a directory above the file.

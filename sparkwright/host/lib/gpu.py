@@ -1,4 +1,4 @@
-"""nvidia-smi: one query, and a parser that expects no field to be present."""
+"""nvidia-smi: one query, and a parser that requires no field."""
 
 import re
 from collections.abc import Callable
@@ -100,7 +100,9 @@ _FIELDS: dict[str, tuple[str, str, Callable[[str], object]]] = {
 
 
 class Question:
-    """nvidia-smi, running beside other commands. Fields unknown to the driver are left out."""
+    """Process of nvidia-smi, which runs in parallel with other commands. Fields unknown to the
+    driver are left out.
+    """
 
     def __init__(self, fields: tuple[str, ...]) -> None:
         self._fields = fields
@@ -127,7 +129,7 @@ def ask(fields: tuple[str, ...] = STATE) -> Gpus:
 def parse(text: str, fields: tuple[str, ...] = IDENTITY) -> tuple[Gpu, ...]:
     """Return the GPUs of an answer. Lines without all the fields are messages, not GPUs.
 
-    A GB10 reports ``[N/A]`` for some numbers, and other texts occur, too. A text that is not a
+    A GB10 reports ``[N/A]`` for some numbers, and other texts are possible. A text that is not a
     number becomes None, never an error.
     """
     rows = ([word.strip() for word in line.split(",")] for line in text.splitlines())

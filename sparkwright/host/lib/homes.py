@@ -29,15 +29,17 @@ class Stopped:
     active: str = ""
 
     def holds(self, unit: Mapping[str, str]) -> bool:
-        """Return whether the service is still stopped, by systemd's properties of its unit."""
+        """Return whether the service is still stopped, according to systemd's properties of its
+        unit.
+        """
         since = unit.get("ActiveEnterTimestamp", "")
         return unit.get("ActiveState") in ("inactive", "failed") and since in ("", self.active)
 
 
 @records.dataclass(frozen=True)
 class Maintenance:
-    """Maintenance of a host: its author, start (seconds since the epoch, host's clock) and
-    reason.
+    """Maintenance of a host: the user who began it, its start (seconds since the epoch, by the
+    host's clock) and its reason.
     """
 
     by: str
@@ -93,7 +95,9 @@ def unit(name: str) -> str:
 
 
 def stopped(home: Path) -> Stopped | None:
-    """Return the last recorded stop of a service; ``holds`` returns whether it is still stopped."""
+    """Return the last recorded stop of a service; ``holds`` returns whether the service is still
+    stopped.
+    """
     return files.record(Stopped, home / STOPPED)
 
 

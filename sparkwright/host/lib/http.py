@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Health:
-    """Result of /health: a status code and its seconds, or the text of an error."""
+    """Result of /health: a status code and the seconds until the answer, or an error's text."""
 
     code: int | None
     seconds: float = 0.0
@@ -51,7 +51,7 @@ class Late(NoAnswer):
 
 @dataclass(frozen=True)
 class Form:
-    """Body of a request in another format than JSON."""
+    """Body of a request in a format other than JSON."""
 
     content_type: str
     data: bytes
@@ -70,7 +70,7 @@ class Answer:
         return self.body.decode(errors="replace")
 
     def json(self) -> Any:
-        """Return the body as JSON. Raises ValueError if it is not JSON."""
+        """Return the body as JSON. Raises ValueError if the body is not JSON."""
         return json.loads(self.body)
 
 
@@ -122,7 +122,7 @@ class Server:
             return Answer(answer.status, answer.read())
 
     def get(self, path: str, *, timeout: float = 5) -> Answer:
-        """Send a GET request; see ask."""
+        """Send a GET request; see ``ask``."""
         return self.ask("GET", path, timeout=timeout)
 
     def events(self, path: str, body: object, *, timeout: float) -> Iterator[tuple[float, str]]:

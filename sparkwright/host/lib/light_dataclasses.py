@@ -1,4 +1,4 @@
-"""Light ``dataclasses`` module for programs on hosts: fields of records, at less cost.
+"""Light ``dataclasses`` module for programs on hosts: fields of records, with a faster import.
 
 The standard library's module takes 10 ms to import, since it loads ``inspect``: every host would
 spend this time in every run. ``records.py`` gives records their methods, with this module and with

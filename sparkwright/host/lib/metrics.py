@@ -1,4 +1,4 @@
-"""Metrics of an engine under neutral names: counters and gauges in Prometheus' text form.
+"""Metrics of an engine under neutral names: counters and gauges in Prometheus' text format.
 
 Each request or configuration brings ``names``, which maps the engine's own metric names to neutral
 names; ``own{label}`` is the text of a label.
@@ -35,7 +35,7 @@ _REASON = re.compile(r'(?:finished_reason|le)="([a-z0-9_.]+)"')
 
 
 def samples(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str, float]]:
-    """Yield neutral name, labels as printed, and value of every finite sample."""
+    """Yield the neutral name, the labels as printed, and the value of every finite sample."""
     for own, labels, value in _SAMPLE.findall(text):
         if own not in names:
             continue
@@ -78,7 +78,7 @@ def progress(figures: dict[str, float]) -> float:
 
 
 def ask(server: Server, names: Mapping[str, str]) -> dict[str, float] | None:
-    """Return a server's totals now; None if the server reports no metrics."""
+    """Return a server's present totals; None if the server reports no metrics."""
     try:
         answer = server.get("/metrics")
     except NoAnswer:

@@ -48,14 +48,14 @@ def sleeps(server: Server, state: str) -> bool | None:
 
 
 def enter(server: Server, nap: Nap) -> bool:
-    """Make an engine sleep, unless it sleeps already. Returns whether it sleeps."""
+    """Make an engine sleep, unless it sleeps already. Returns whether the engine sleeps."""
     if sleeps(server, nap.state):
         return True
     return _taken(server, nap.sleep) and sleeps(server, nap.state) is True
 
 
 def leave(server: Server, nap: Nap) -> bool:
-    """Wake an engine that sleeps. Returns whether it is awake."""
+    """Wake an engine that sleeps. Returns whether the engine is awake."""
     return _taken(server, nap.wake) and sleeps(server, nap.state) is False
 
 

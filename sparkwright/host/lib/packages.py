@@ -30,7 +30,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
 
 
 class Question:
-    """Query of a package's version by its program, which runs beside other queries.
+    """Query of a package's version: ``NAME -v``, which runs in parallel with other queries.
 
     Args:
         proxy: proxy for the download if apt itself has none configured.
@@ -42,7 +42,9 @@ class Question:
         self._version = Running(f"/usr/sbin/{name}", "-v")
 
     def answer(self) -> Package:
-        """Return the package's installed version, or its installable version if it is missing."""
+        """Return the package's installed version, or, for a missing package, the installable
+        version.
+        """
         if version := _VERSION.search(self._version.outcome().out):
             return Package(version[0])
         if shutil.which("apt-get") is None:

@@ -42,10 +42,10 @@ _MOST = 64 << 20
 
 
 class Running:
-    """A command that runs beside other commands, with English output, which is parsed.
+    """A command that runs in parallel with other commands, with English output, which is parsed.
 
     Args:
-        timeout: seconds to wait for its end; None for no limit.
+        timeout: seconds to wait for the command's end; None for no limit.
         environment: variables in place of this process's own variables.
     """
 

@@ -27,7 +27,7 @@ class RankConfig:
         port: port at which the head's engine gathers the ranks; the rank program uses the next
             port.
         command: command that starts the engine, and ends with the engine.
-        shape: cabling of the hosts' ConnectX-7; None on a plain network, which clients use, too.
+        shape: cabling of the hosts' ConnectX-7; None on a plain network, which clients also use.
         environment: the engine's planned fabric variables, used if the host finds no fabric.
     """
 

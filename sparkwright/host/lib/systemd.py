@@ -1,8 +1,8 @@
 """systemd: the state of units, and commands on them.
 
 A reload (``daemon-reload``, or ``enable``, which also reloads) can take the GPU away from running
-containers. It is only needed if systemd has loaded an older text of a unit, and never for a new
-unit.
+containers. A reload is only needed if systemd has loaded an older text of a unit, and never for a
+new unit.
 """
 
 from collections.abc import Iterable, Mapping

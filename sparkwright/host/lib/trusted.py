@@ -93,7 +93,7 @@ def exposed(path: str | Path) -> ExposedPath | None:
 
 def take_over(path: str | Path, make: int = 0o755) -> None:
     """Make a directory, or let only root change an existing directory. Only root may be able to
-    change its parents.
+    change the directory's parents.
     """
     with directory(path, make=make, own=False) as handle:
         if why(os.fstat(handle)) is not None:
@@ -102,13 +102,13 @@ def take_over(path: str | Path, make: int = 0o755) -> None:
 
 
 def set_up(path: str | Path, uid: int, mode: int) -> None:
-    """Make a directory, or set owner, group and mode of an existing directory."""
+    """Make a directory, or set the owner, group and mode of an existing directory."""
     with directory(path, make=mode, own=False) as handle:
         _set(handle, uid, mode)
 
 
 def give(handle: int, mode: int, ids: tuple[int, int] | None = None) -> None:
-    """Set mode, owner and group of an open file or directory.
+    """Set the mode, owner and group of an open file or directory.
 
     On exFAT, FAT and SMB all files have the mount's owner and mode, which is enough if only root
     can write.

@@ -2,7 +2,7 @@
 
 A request is admitted while the charges so far are below each limit. Tokens are charged when an
 answer ends, so requests under way may exceed a token limit. Several addresses share a limit: each
-grants its part without contacting other addresses.
+address grants its part without contacting other addresses.
 """
 
 import math

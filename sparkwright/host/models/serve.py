@@ -3,8 +3,8 @@
 HAProxy has checked the API key and passes requests to a socket that systemd opened. The program
 sends the request to HAProxy's socket of pools, with the pool's name in a header, passes the answer
 on unchanged, and counts its usage. A request whose replica is down, or closes the connection before
-its answer, is sent to one other replica: a prompt that kills engines kills two at most. An answer
-that was cut off is not repaired: a stream ends with an error event, and without ``[DONE]``.
+its answer, is sent to one other replica: a prompt that kills engines kills two engines at most. An
+answer that was cut off is not repaired: a stream ends with an error event, and without ``[DONE]``.
 
 There are two processes: systemd's main process only waits. When the main process ends (``systemctl
 restart``) or at SIGTERM, the serving process accepts no more connections and finishes its answers

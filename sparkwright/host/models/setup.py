@@ -81,7 +81,7 @@ def _page(request: AddressRequest, changed: set[str]) -> set[str]:
 
 
 def remove() -> list[str]:
-    """Remove units and user, and give the usage of API keys to root. Returns the remaining
+    """Remove the units and the user, and give the usage of API keys to root. Returns the remaining
     paths.
     """
     left = []

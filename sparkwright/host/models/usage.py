@@ -206,5 +206,5 @@ def _add(rows: dict[Row, list[float]], name: Row, counts: Iterable[float]) -> No
 
 
 def today(days: int = 0) -> str:
-    """Return the UTC date in ``days`` days from now."""
+    """Return the UTC date ``days`` days from now."""
     return time.strftime("%Y-%m-%d", time.gmtime(time.time() + days * 86400))

@@ -1,9 +1,9 @@
 """Report whether this host's services generate tokens, as the health that a proxy checks.
 
-An engine's own /health shows only that its loop runs, even if the engine hangs. This program
-reports a service as healthy while its token counters rise or, without requests, while the service
-answers an occasional request for one token. A busy service stays healthy: a check that waits behind
-a long queue counts as failed only if the service generates no token in this time.
+An engine's own /health shows only that its loop runs, and succeeds even if the engine hangs. This
+program reports a service as healthy while its token counters rise or, without requests, while the
+service answers an occasional request for one token. A busy service stays healthy: a check that
+waits behind a long queue counts as failed only if the service generates no token in this time.
 
 `health.py CONFIG` runs as `sparkwright-health.service`.
 """

@@ -30,13 +30,13 @@ _PATIENCE = 15
 
 
 def accepted(admin: str, path: str) -> list[str]:
-    """Return hash and name of each key that the worker for new requests has loaded."""
+    """Return the hash and the name of each key that the worker for new requests has loaded."""
     rows = (line.split() for line in place.ask(admin, f"show map {path}").splitlines())
     return sorted(" ".join(row[1:]) for row in rows if len(row) == 3)
 
 
 def main(request: KeysRequest) -> list[str]:
-    """Load the keys if a text is given. Returns hash and name of each valid key.
+    """Load the keys if a text is given. Returns the hash and the name of each valid key.
 
     Raises:
         SystemExit: this host's HAProxy does not use this map of keys, or does not load it.

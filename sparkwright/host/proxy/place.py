@@ -2,8 +2,8 @@
 returns without cutting requests off.
 
 HAProxy has a map of sleeping services and the services that run instead: a file that a reload
-reads, and a copy in the worker that takes new requests. File and copy follow active.json, so that
-no request is refused needlessly.
+reads, and a copy in the worker that takes new requests. The file and the copy follow active.json,
+so that no request is refused needlessly.
 """
 
 import contextlib
@@ -97,14 +97,16 @@ def busy(master: str, proxy: str, replica: str) -> int:
 
 
 def announce(pool: Pool) -> None:
-    """Have the fleet's addresses send no new requests."""
+    """Have the fleet's addresses send no new requests to the service."""
     # /health reports that the proxy is about to close, but the proxy still accepts requests.
     _command(pool, f"set server stay-{pool.proxy}/stay state maint")
     time.sleep(pool.notice_seconds)
 
 
 def leave(pool: Pool) -> None:
-    """Have the fleet's addresses send no new requests, and wait for the end of running requests."""
+    """Have the fleet's addresses send no new requests to the service, and wait for the end of
+    running requests.
+    """
     announce(pool)
     _command(pool, f"set server {pool.proxy}/{pool.replica} state drain")
     waiting.remaining(lambda: in_flight(pool), pool.drain_seconds)
@@ -127,7 +129,8 @@ def shut(pool: Pool) -> None:
 
 
 def back(pool: Pool, seconds: float = 15.0) -> bool:
-    """Wait until the proxy's checks let requests through; return whether they do in time.
+    """Wait until the proxy's checks let requests through; return False if this takes more than
+    ``seconds``.
 
     The function does not wait if a user took the service out, or if there is no proxy.
     """

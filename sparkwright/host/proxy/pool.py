@@ -50,7 +50,7 @@ class Pool:
 
     Attributes:
         admin, master: HAProxy's sockets, of the worker for new requests and of the master.
-        notice_seconds: seconds until the fleet's addresses have noticed that the service leaves.
+        notice_seconds: seconds until the fleet's addresses send no new requests to the service.
         drain_seconds: longest time for running requests to end, in seconds.
         others: whether other hosts offer the same service.
         replica: the service's name among the proxy's servers.

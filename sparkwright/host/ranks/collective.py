@@ -1,8 +1,9 @@
 """Variables with which NCCL, GLOO and UCX find the fabric, from a host's part of it.
 
-Controller and host both compute the variables: the controller for the plan, the host at each start,
-since the cable may have moved to the other cage. The variables contain no GID index, which differs
-between hosts and changes with an address; NCCL finds the GID by address family and RoCE version.
+The controller and the host both compute the variables: the controller for the plan, the host at
+each start, since the cable may have moved to the other cage. The variables contain no GID index,
+which differs between hosts and changes with an address; NCCL finds the GID by address family and
+RoCE version.
 """
 
 from sparkwright.host.fabric import FabricState, Rail
@@ -33,9 +34,9 @@ class NoFabric(ValueError):
 
 
 def used_rails(state: FabricState, shape: str) -> tuple[Rail, ...]:
-    """Return the rails that carry traffic: both twins of one cage; in a ring, of both cages.
+    """Return the rails that carry traffic: both twins of one cage, or of both cages in a ring.
 
-    If both cages of a pair have a cable, the cage with addresses counts.
+    If both cages of a pair have a cable, the cage with addresses is used.
     """
     up = [rail for rail in state.rails if rail.carrier and rail.rdma]
     if shape == "ring":

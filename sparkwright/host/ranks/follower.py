@@ -70,7 +70,7 @@ class Follower(Rank):
             link.close()
 
     def _greeted(self, link: links.Link) -> tuple[str, str]:
-        """Return session and release of a head that has proved its identity."""
+        """Return the session and the release of a head that has proved its identity."""
         mine, number = nonce(), self._rank.number
         theirs = str(link.receive(links.GREETING).get("nonce"))
         proof = links.follower_proof(self._key, self._service.name, number, theirs)

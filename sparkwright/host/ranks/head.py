@@ -102,7 +102,9 @@ class Head(Rank):
             self._changed.notify_all()
 
     def _watch(self) -> None:
-        """Check whether the engines generate: /health only shows that the head's own loop runs."""
+        """Check whether the engines generate tokens: /health only shows that the head's own loop
+        runs.
+        """
         gate = self._service.gate
         config = pool.HealthService(
             gate.name, gate.address, gate.secrets, gate.served_names[0], TOKEN, gate.port,

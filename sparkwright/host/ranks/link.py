@@ -1,7 +1,7 @@
 """The link between the head of a cluster and each follower: lines of JSON over TCP.
 
-Both sides prove that they know the ranks' key without sending it. Each side sends a beat every two
-seconds, so a power cut or a pulled cable ends the link as surely as the end of a process.
+Both sides prove that they have the ranks' key without sending the key. Each side sends a beat every
+two seconds, so a power cut or a pulled cable ends the link as surely as the end of a process.
 """
 
 import contextlib
@@ -129,7 +129,7 @@ def key_of(secrets: str) -> str:
 
 
 def check_proof(message: dict[str, Any], proof: str) -> None:
-    """Check that the other side knows the ranks' key.
+    """Check that the other side has the ranks' key.
 
     Raises:
         Lost: the proof is wrong.

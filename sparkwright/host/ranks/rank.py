@@ -20,7 +20,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.,:/+-]*")
 
 def write_environment(home: str, rank: ranks.RankConfig) -> None:
     """Write the engine's variables that depend on the rank's host, such as the cage of the cable.
-    The rank's Compose file names the file; on a plain network the file does not exist.
+    The rank's Compose file names the file with the variables; on a plain network this file does not
+    exist.
 
     If the host finds no fabric, the planned variables are written, and the rank waits.
     """

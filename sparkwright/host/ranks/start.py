@@ -16,7 +16,9 @@ HEAD_LINGER, LINGER = 1.0, 3.0
 
 
 class Rank:
-    """A head or a follower. Its engine is a child of this process, so both belong to one unit."""
+    """A head or a follower. The rank's engine is a child of this process, so both belong to one
+    unit.
+    """
 
     def __init__(self, service: Service, rank: ranks.RankConfig, key: str, release: str) -> None:
         self._service, self._rank, self._key, self._release = service, rank, key, release

@@ -231,7 +231,7 @@ def proxy(client: Client) -> str:
 def proxy_fault(request: SmokeRequest) -> str | None:
     """Return the fault of a service's proxy; None without a fault.
 
-    The proxy may need some seconds to notice that the service is back.
+    The proxy may need some seconds to detect that the service is back.
     """
     assert request.proxy is not None
     address, port = request.proxy
@@ -263,7 +263,9 @@ def proxy_faults(gates: Mapping[str, SmokeRequest]) -> list[str]:
 def without_proxy(
     name: str, gate: SmokeRequest, look: Callable[[], object] = lambda: None
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Test a service at its own port. Returns its failures as lines, and its last journal lines."""
+    """Test a service at its own port. Returns the service's failures as lines, and its last journal
+    lines.
+    """
     answer = run(replace(gate, proxy=None, warm_ups=0), look)
     return answer.failures(name), answer.journal
 
@@ -294,7 +296,7 @@ def run(
     lasting: Callable[[], str] = lambda: "",
 ) -> SmokeAnswer:
     """Run all checks of one service. The first failure ends the checks, since the remaining checks
-    would fail, too.
+    would also fail.
 
     Args:
         look, lasting: functions called during the boot; see ``health``.

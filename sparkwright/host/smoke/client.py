@@ -24,7 +24,7 @@ class DeepRequest(SmokeRequest):
         skip: check -> the reason for skipping it.
         guarded: prefixes of paths for which the engine itself checks the key.
         tokenizer: route that tokenizes a text; empty without such a route.
-        tokenized: key of the text in its request.
+        tokenized: key of the text in the request to ``tokenizer``.
         context_errors: texts; every error about a prompt that is too long contains one of these
             texts.
     """

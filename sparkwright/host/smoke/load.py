@@ -47,7 +47,7 @@ def needle(client: DeepClient, tokens: int) -> str:
 
 
 def limit(client: DeepClient) -> str:
-    """Check that a prompt above the context is refused at once, with a reason."""
+    """Check that a prompt longer than the context is refused at once, with a reason."""
     context = client.context()
     prompt = filler(client, int(context * 1.1) + 64)
     over = f"a prompt over the context of {context} tokens"
@@ -120,7 +120,7 @@ def prefix_cache(client: DeepClient) -> str:
 
 
 def concurrency(client: DeepClient) -> str:
-    """Send as many requests at once as the recipe allows; each must get its own, complete
+    """Send as many requests at once as the recipe allows; each request must get its own, complete
     answer.
     """
     count = client.request.max_num_seqs or 1

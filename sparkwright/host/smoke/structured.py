@@ -1,4 +1,4 @@
-"""Checks of structured answers: a tool call and its result, and JSON by a schema."""
+"""Checks of structured answers: a tool call and its result, and JSON that fits a schema."""
 
 import json
 from typing import Any

@@ -1,6 +1,6 @@
 """Findings of the watch, from the samples of a day. The functions are pure.
 
-Doctor uses these functions, too.
+``sparkwright doctor`` also uses these functions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ SILENT, _HOT, _BRAKED, _LOW = "gpu-silent", "gpu-heat", "gpu-power-brake", "gb10
 
 
 def kept(ring: list[Sample]) -> list[Sample]:
-    """Return the ring without samples that are too old or too close together."""
+    """Return the ring buffer without samples that are too old or too close together."""
     if not ring:
         return []
     now = ring[-1].at
@@ -218,7 +218,7 @@ def _disks(ring: list[Sample], limits: Thresholds) -> Iterator[Fault]:
 
 
 def _hours_left(points: list[tuple[float, float]]) -> float | None:
-    """Return the hours until the disk is full, by the trend of six hours; None if no trend fills
+    """Return the hours until the disk is full, from the trend of six hours; None if no trend fills
     the disk.
 
     The last half hour must show the same trend: a finished fetch fills the disk no further.

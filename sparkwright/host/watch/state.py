@@ -46,7 +46,8 @@ class ServiceSample:
     Attributes:
         health: status of /health.
         active, restarts: systemd's ActiveState and NRestarts.
-        metrics: watched metrics of its engine, by neutral names (``host/lib/metrics.py``).
+        metrics: watched metrics of the service's engine, by neutral names
+            (``host/lib/metrics.py``).
         drift: differences from the files of the last switch.
     """
 
@@ -83,7 +84,7 @@ class WatchFinding:
     """Finding of the watch.
 
     Attributes:
-        service: None for the host.
+        service: name of the service; None for the host.
         severity: error or warning.
         seen: the observation as text.
         since: start of the uninterrupted fault, in seconds since the epoch.

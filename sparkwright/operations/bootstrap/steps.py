@@ -1,6 +1,6 @@
 """A step of bootstrap, made from pyinfra's own operations.
 
-Before the first step the host records how to undo it (``host/bootstrap/prepare.py``), so an
+Before each step the host records how to undo the step (``host/bootstrap/prepare.py``), so an
 interrupted step can be undone like a finished step, and a new run continues the step.
 """
 

@@ -1,4 +1,4 @@
-"""Shape of sparkwright's operations: compare, report the reason for no change, or change as one
+"""Structure of sparkwright's operations: compare, report the reason for no change, or change as one
 command.
 
 A change takes the host's lock first and is reported line by line. A failure fails only that host,
@@ -36,7 +36,8 @@ _P = ParamSpec("_P")
 
 
 def operation() -> Callable[[Callable[_P, Commands]], PyinfraOperation[_P]]:
-    """Decorate an operation that queries its host; built on pyinfra's own decorator.
+    """Decorate an operation that queries its host. The decorator is built on pyinfra's own
+    decorator.
 
     Only the host that does not answer fails; pyinfra would end the run for all hosts.
     """
@@ -141,8 +142,8 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
 def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
     """Fail the host for findings that are errors; report all other findings.
 
-    The host fails before its first operation runs, under ``--dry`` too, unless an earlier operation
-    of the run has changes, which may fix the fault.
+    The host fails before its first operation runs, also under ``--dry``, unless an earlier
+    operation of the run has changes, which may fix the fault.
 
     Args:
         otherwise: the observation to report if there is no fault.

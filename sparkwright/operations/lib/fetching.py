@@ -22,8 +22,9 @@ class Sources:
     """Sources of a host's downloads, and their settings.
 
     Attributes:
-        peers: hosts to query before the source, the best first. The function is called when the
-            fetch starts, since its result depends on the content of all hosts.
+        peers: function that returns the hosts to query before the source, the best first. The
+            function is called when the fetch starts, since its result depends on the content of all
+            hosts.
         peer_keys: keys with which peers, peer servers and the host's own Docker authenticate to
             each other.
         peer_port: TCP port on which this host serves other hosts and its own Docker.
@@ -76,7 +77,7 @@ class Sources:
     @property
     def certificate(self) -> str | None:
         """Return the path of the host's serving certificate; a changed certificate gets another
-        path, and another server.
+        path, and thus another server.
         """
         if self.tls is None:
             return None
@@ -101,6 +102,6 @@ def defaults(host: Host) -> Sources:
 
 
 def watched_job(kind: str, name: str, services_root: str) -> WatchedJob:
-    """Fetch job of this name: a later run finds this job instead of starting another."""
+    """Fetch job of this name: a later run finds this job instead of starting another job."""
     unit = f"sparkwright-{kind}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     return WatchedJob(unit, f"{services_root}/state/{unit}")

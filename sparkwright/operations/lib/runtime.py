@@ -30,7 +30,8 @@ _BUILD = Lock()
 
 
 def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
-    """Install program and libraries on the host, if they are missing. Returns their directory.
+    """Install the program and its libraries on the host, if they are missing. Returns their
+    directory.
 
     Args:
         bundle: directory made by ``sparkwright bundle`` to take the libraries from.
