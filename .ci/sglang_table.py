@@ -96,7 +96,7 @@ class Stub:
 
 
 class Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Stubs of modules that compute, and of every package but SGLang's and msgspec."""
+    """Stubs of modules that compute, and of every package except SGLang and msgspec."""
 
     def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
         """Spec of a stub."""

@@ -1,4 +1,4 @@
-"""Downtime of a host during a switch, beside `docker stop` + `docker run`.
+"""Downtime of a host during a switch, compared with `docker stop` + `docker run`.
 
     make bench-switching      (or: python -m benchmarks.switching --rounds 5)
 

@@ -232,7 +232,7 @@ def _process(pid: int) -> Process:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; the name before may have any character."""
+    """The fields of /proc/PID/stat from the state on; the preceding name may have any character."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
 
 

@@ -1,5 +1,5 @@
 """FAKE cables between machines: veths with the names of a ConnectX-7's devices, and its part of
-/sys mounted over the real files. MTU, addresses and carrier are the kernel's own; speed and RDMA
+/sys mounted over the real files. MTU, addresses and carrier come from the kernel; speed and RDMA
 are invented.
 """
 

@@ -1,7 +1,7 @@
 """Controls of the lab of real GPUs: commands on its hosts and its controller, and stored results.
 
-Raw texts and results are in `.gpu/results`. The site's settings are in `.gpu/settings.json`, which
-override the settings in `inventory/gpu.py`: a step deploys with other settings.
+Raw texts and results are in `.gpu/results`. The settings in `.gpu/settings.json` override the
+settings in `inventory/gpu.py`, so that a step can deploy with other settings.
 """
 
 import json
@@ -42,7 +42,7 @@ def ssh(command: str, *, host: Machine = HOST, seconds: float = 300) -> str:
 def control(*arguments: str, timed: bool = False) -> tuple[int, str, float]:
     """Run a command of the controller: exit code, output, seconds.
 
-    With ``timed``, each line of the output begins with its second.
+    With ``timed``, each line of the output begins with the seconds since the start.
     """
     started, lines = time.monotonic(), []
     variables = {**os.environ, "SPARKWRIGHT_RECORD": str(RECORD.resolve())}
@@ -145,7 +145,7 @@ def in_turns(ways: Mapping[str, str], levels: tuple[tuple[int, ...], ...]) -> li
 
 
 def beside(action: Callable[[], object]) -> Thread:
-    """Run an action beside the following code, which joins it to wait for its end."""
+    """Run an action beside the following code, which joins the returned thread."""
     thread = Thread(target=action, daemon=True)
     thread.start()
     return thread

@@ -34,7 +34,7 @@ WAYS = {
 
 
 def ask(method: str, path: str, body: Any = None) -> Any:
-    """Ask the engine; returns its JSON, or its text."""
+    """Send a request to the engine; return the answer as JSON, or as text."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(ADDRESS + path, data, headers, method=method)

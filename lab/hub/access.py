@@ -35,7 +35,7 @@ def user(authorization: str | None) -> str | None:
 
 
 def check_visible(repository: Repository | None, name: str | None) -> Repository:
-    """Return the repository, or refuse: a private repository looks like a missing repository."""
+    """Return the repository, or refuse the request: a private repository looks missing."""
     if repository is not None and (not repository.private or name == MEMBER):
         return repository
     if name is None:

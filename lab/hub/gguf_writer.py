@@ -70,7 +70,7 @@ def gguf(metadata: Metadata, tensors: Sequence[Weights], kind: str) -> Iterator[
 def split(
     metadata: Metadata, tensors: Sequence[Weights], kind: str, count: int
 ) -> list[Iterator[bytes]]:
-    """Yield the file as `count` files, as llama-gguf-split makes them: the first has all
+    """Yield the file as `count` files, as llama-gguf-split makes them: the first file has all
     metadata.
     """
     each = math.ceil(len(tensors) / count)

@@ -1,4 +1,4 @@
-"""The desired state of all hosts of a run: planned, resolved, rendered; every mistake at once."""
+"""Plan, resolve and render the desired state of a run's hosts; report all mistakes at once."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -89,7 +89,7 @@ class DesiredHost:
     Attributes:
         violations: rules that the host's plan violates without stopping the run: warnings, and
             silenced violations.
-        keys: its API keys.
+        keys: the host's API keys.
         token: token for gated models; None without a token.
         accounts: registry -> ``user:password``.
         proxies: the host's proxies; None without proxies.
@@ -136,7 +136,7 @@ def desired_fleet(
     """Plan the hosts of a run, resolve their images and models, and render their releases.
 
     Args:
-        everyone: data of every host of the inventory, in a limited run, too.
+        everyone: data of every host of the inventory, even in a limited run.
         more: earlier problems.
         others: the inventory's hosts outside the run. These hosts are planned if the run has an
             address for all models, which serves their models, too.

@@ -1,4 +1,4 @@
-"""The plan of all hosts together: settings, catalogs, plans and rules; every problem at once.
+"""Plan all hosts together: settings, catalogs, plans and rules; report all problems at once.
 
 Services that name a model's repository get their recipes before all other planning.
 """

@@ -1,6 +1,6 @@
 """A user of sparkwright: runs pyinfra as in the README, and inspects hosts over plain ssh.
 
-Assertions about a host are read by ssh, Docker and curl, never through sparkwright itself.
+Tests read a host's state by ssh, Docker and curl, never through sparkwright.
 """
 
 import http.client

@@ -1,7 +1,7 @@
 """Real hosts of pyinfra with pyinfra's test connector, ``@fake``: no request leaves this process.
 
-``harness.py`` invents a host's answers; here pyinfra itself runs, which tests public and private
-interfaces of pyinfra.
+``harness.py`` invents a host's answers; here the real pyinfra runs, so that public and private
+interfaces of pyinfra are tested.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Hooks into pyinfra, each tested against pyinfra itself: replaced and unchanged behaviour; a
+"""Hooks into pyinfra, each tested against the real pyinfra: replaced and unchanged behaviour; a
 failed login fails only its host.
 """
 

@@ -1,4 +1,4 @@
-"""Reasons of a failed start of vLLM, and its last lines.
+"""Reasons of a failed start of vLLM, and the last lines of its output.
 
 vLLM ends a failed start with a Python traceback, from the API server or from its engine process.
 The fake prints the same last lines, which users and programs search for; the frames in between are

@@ -50,7 +50,7 @@ class Speculation:
     def check_token_budget(self, batched: int, seqs: int) -> None:
         """Raise Refusal if the draft slots leave no room in a step.
 
-        Each sequence takes one slot per draft token but the first: with 11 draft tokens, 256
+        Each sequence takes one slot per draft token except the first: with 11 draft tokens, 256
         sequences and 2048 tokens, 2048 - 256 * (11 - 1) = -512 are left.
         """
         left = batched - seqs * (self.tokens - 1)

@@ -262,7 +262,7 @@ def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engi
 
 
 def _rest_and_wake(host: Host, verb: str) -> list[bool]:
-    """Whether the unit of ``a`` got the verb when it fell asleep, and when it woke up."""
+    """Whether systemctl got the verb for ``a`` when ``a`` fell asleep, and when ``a`` woke up."""
     result, verbs = [], host.place / "said"
     for rests in (True, False):
         verbs.write_text("")

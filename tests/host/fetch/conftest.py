@@ -108,7 +108,7 @@ class Fetch:
         return document
 
     def assert_whole(self) -> None:
-        """The destination holds all of the hub's files, as real files."""
+        """Assert that the destination holds all of the hub's files, as real files."""
         for path, content in self.hub.files.items():
             file = self.destination / path
             assert file.is_file()

@@ -65,7 +65,7 @@ class World:
     """Fakes around the command.
 
     Attributes:
-        gpus: name of a host -> its GPU's name for `init`, and nvidia-smi's.
+        gpus: name of a host -> the GPU's name for `init`, and the GPU's name in nvidia-smi.
         findings: findings of each host.
         done: completed steps, in order.
         pinned: host -> services that were pinned last.

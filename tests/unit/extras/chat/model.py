@@ -73,7 +73,7 @@ class _Server(ThreadingHTTPServer):
     model: Model
 
     def handle_error(self, *_: object) -> None:
-        """Ignore errors of a client that disconnects, as some tests do."""
+        """Ignore errors of a client that disconnects, since some tests disconnect."""
 
 
 class _Handler(Handler):
