@@ -3,7 +3,7 @@
     pip download --no-deps sglang==VERSION
     python .ci/sglang_table.py sglang-VERSION-*.whl > sparkwright/engines/sglang/tables/VERSION.json
 
-The script needs msgspec, because SGLang declares its arguments with it. Stubs replace packages
+The script needs msgspec, because SGLang declares its arguments with msgspec. Stubs replace packages
 that are not installed and SGLang's own modules that compute: an argument's name, type, choices and
 default do not depend on these modules.
 """

@@ -140,7 +140,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
 
 @contextlib.contextmanager
 def kept(command: Sequence[str]) -> Iterator[None]:
-    """Hold the lab through a command that calls ``keep``, and reports its failures itself."""
+    """Hold the lab through a command that calls ``keep``, and reports its own failures."""
     keeper = subprocess.Popen(
         command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

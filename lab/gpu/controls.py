@@ -118,7 +118,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def streams(target: str, count: int, rounds: int, tokens: int) -> dict[str, Any]:
-    """Ask for streams from the host itself: at the engine's socket, or at ADDRESS:PORT."""
+    """Request streams on the host: at the engine's socket, or at ADDRESS:PORT."""
     key = Path(".sparkwright/api_key").read_text().strip()
     if target.startswith("/"):  # the proxy sends the host's own key to the engine
         key = ssh("cat /opt/sparkwright/gateway/engine.map").split()[-1]

@@ -1,6 +1,6 @@
 """`python3 -m lab.gpu.sleep FILE`: memory that a sleeping engine frees, and the time to wake up.
 
-The program runs on a GPU machine itself, without a host or Docker, and needs only the archive of
+The program runs directly on a GPU machine, without a host or Docker, and needs only the archive of
 vLLM's wheels. vLLM serves Qwen3-8B's shape in its developer mode, and enters and leaves each level
 of sleep twice. A run takes 220 s with the unpacking and the weights.
 """

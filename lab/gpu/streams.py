@@ -1,4 +1,4 @@
-"""Streams of completions at an engine's socket or a proxy's port; prints one line of JSON.
+"""Stream completions at an engine's socket or a proxy's port; print one line of JSON.
 
 The program runs on a host, from standard input: `python3 - TARGET STREAMS ROUNDS TOKENS <
 streams.py`, with the key in KEY and the model's name in MODEL. TARGET is the path of a socket, or

@@ -37,7 +37,7 @@ def rendered(
     """Render every service of a host.
 
     Args:
-        others: services that other hosts serve too, behind one address.
+        others: services that other hosts also serve, behind one address.
     """
     return tuple(
         render_service(plan, service, resolution, others=service.name in others)
@@ -139,7 +139,7 @@ def desired_fleet(
         everyone: data of every host of the inventory, even in a limited run.
         more: earlier problems.
         others: the inventory's hosts outside the run. These hosts are planned if the run has an
-            address for all models, which serves their models, too.
+            address for all models, which also serves their models.
         dry: whether no file is written: missing keys and certificates are made only for this run.
         resolves: whether releases are rendered with answers of registry and hub; otherwise only
             proxies and keys are known.

@@ -213,7 +213,7 @@ def keys(endpoints: Iterable[Endpoint]) -> tuple[Key, ...]:
 
 
 def cas(endpoints: Iterable[Endpoint]) -> tuple[str, ...]:
-    """Every CA that clients need beside the public CAs, once."""
+    """Every CA that clients need besides the public CAs, once."""
     return tuple(dict.fromkeys(endpoint.ca for endpoint in endpoints if endpoint.ca))
 
 

@@ -1,7 +1,7 @@
 """A site's private CA: made on the controller, where its key stays.
 
 The CA signs only the certificates of hosts: path length 0 excludes other CAs, and name constraints
-exclude names of other sites. Certificates for clients and code are excluded, too.
+exclude names of other sites. Certificates for clients and code are also excluded.
 """
 
 import contextlib

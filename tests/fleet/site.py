@@ -224,7 +224,7 @@ class Site:
 
 
 def ssh(host: str, command: str, seconds: float = 60) -> str:
-    """Output of a command on a host; it must succeed."""
+    """Output of a command on a host; the command must succeed."""
     done = subprocess.run(
         [*fleet.ssh_command(MACHINES[host]), command],
         capture_output=True,

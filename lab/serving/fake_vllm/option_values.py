@@ -48,7 +48,7 @@ def json_value(text: str) -> Any:
 
 
 def json_object_or_text(text: str) -> Any:
-    """JSON for a text that looks like an object, otherwise the text itself."""
+    """JSON for a text that looks like an object, otherwise the text."""
     return json_value(text) if re.fullmatch(r"(?s)\s*{.*}\s*", text) else text
 
 

@@ -62,7 +62,7 @@ ADMIN = (
 
 
 def parser(table_name: str, program: str) -> argparse.ArgumentParser:
-    """The parser of a version, from a table that the engine itself printed."""
+    """The parser of a version, from a table that the engine printed."""
     table = json.loads((TABLES / f"{table_name}.json").read_text(encoding="utf-8"))
     seconds: dict[str, list[str]] = {}
     for second, name in table["aliases"].items():

@@ -128,7 +128,9 @@ def test_a_changed_map_only_costs_a_second_fetch(fetch: Fetch, ramfs: Path) -> N
 
 
 def test_peers_get_the_ranges_of_the_map(ramfs: Path) -> None:
-    """Without a map, the whole part would count as present, and a peer would get zeros."""
+    """Without a map of written ranges, the whole part would count as present, and a peer would get
+    zeros.
+    """
     revision = Revision(str(ramfs), ("org--model",), "a" * 40)
     stage = ramfs / "org--model" / f".staging-{revision.name}"
     part = part_of(stage / "parts" / "weights.part", 4 * MIB)
