@@ -61,7 +61,7 @@ def text(name: str, content: str) -> str:
 
 
 def journal(name: str) -> str:
-    """Keep the last lines of the unit."""
+    """Store the last lines of the unit's journal."""
     return text(name, ssh(f"journalctl --all -u {UNIT} -o short-unix --no-pager | tail -n 1500"))
 
 

@@ -87,8 +87,7 @@ class DesiredHost:
     """The desired state of a host in a run.
 
     Attributes:
-        violations: rules that the host's plan violates without stopping the run: warnings, and
-            silenced violations.
+        violations: violated rules that do not stop the run: warnings, and silenced violations.
         keys: the host's API keys.
         token: token for gated models; None without a token.
         accounts: registry -> ``user:password``.

@@ -384,8 +384,8 @@ class Fleet:
 
 
 def stopping(planned: Mapping[str, PlannedHost]) -> list[Finding]:
-    """Violated rules that end a run, since no setting silences them; an obstacle to a host's
-    login fails that host alone.
+    """Violated rules that end a run, since no setting silences them; an obstacle to a host's login
+    makes only this host fail.
     """
     result = errors(finding for host in planned.values() for finding in host.violations)
     return [finding for finding in result if finding.id != ssh_keys.SSH_KEY]

@@ -1,4 +1,4 @@
-"""The day after a deploy: logs, a shell, stopping, starting, restarting, and a host taken out."""
+"""The day after a deploy: logs, a shell, stop, start, restart, and maintenance of a host."""
 
 import json
 import subprocess

@@ -295,7 +295,7 @@ class RunningProxy:
             return upgraded and connection.recv(4096) == b"to and fro"
 
     def raw(self, data: bytes, *, leave: bool = False) -> bytes:
-        """Send raw bytes; return the answer until the proxy closes.
+        """Send raw bytes; return the answer until the proxy closes the connection.
 
         Args:
             leave: end the sending side, for an incomplete request.

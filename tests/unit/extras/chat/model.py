@@ -25,7 +25,7 @@ class Model:
         tokens: reported tokens of an answer.
         redirect: target for every request.
         refuses: status and text of the answer to every chat.
-        answer: answer to every POST, as JSON; None streams.
+        answer: answer to every POST, as JSON; None for a stream.
         seen: method, path, Authorization and body of every request.
         cut: number of answers during which the client disconnected.
     """
