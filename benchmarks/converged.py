@@ -1,4 +1,4 @@
-"""Time of the full site without pending changes, against the alternatives.
+"""Time of the full site without pending changes, compared with the alternatives.
 
     make bench            (or: python -m benchmarks.converged --rounds 5)
     make bench BEFORE=../other-checkout

@@ -1,5 +1,5 @@
-"""Make single machines from the base; start them, cut them off, and remove them. Each machine runs
-a real systemd.
+"""Make single machines from the base; start machines, cut their power, and remove them. Each
+machine runs a real systemd.
 """
 
 import contextlib

@@ -29,7 +29,7 @@ true
 
 
 def plug(ends: dict[int, int], cage: int = 1) -> None:
-    """Connect two machines with a cable, in the same port of both.
+    """Connect two machines with a cable, in the same port of both machines.
 
     Args:
         ends: number of the Spark -> process id of its process 1.

@@ -30,7 +30,7 @@ GPU, driver and versions, and raw texts beside it. Seconds were measured on one 
 A `*` marks an estimate for a step that was not completed. The order suits a lease of 25
 minutes: without names, all steps run in this order until the time is over. Most steps start from
 the base release, which is deployed first if `status` differs (130 s). The steps are here and in
-lab/gpu/releases.py, faults.py and models.py.
+lab/gpu/releases.py, outages.py and models.py.
 """
 
 import datetime as dt

@@ -23,7 +23,7 @@ Value = bool | int | float | str | Sequence[int] | Sequence[str]
 
 @dataclass(frozen=True)
 class Typed:
-    """An integer of metadata of another type than uint32: ``H`` or ``i``, as in ``struct``."""
+    """An integer of metadata whose type is not uint32: ``H`` or ``i``, as in ``struct``."""
 
     value: int
     code: str

@@ -116,7 +116,7 @@ def members(data: Mapping[str, Any]) -> list[str]:
 
 
 def unlike_releases(hosts: Mapping[str, Desired]) -> Iterator[Finding]:
-    """Ranks that would run another release than their head: other weights, image or arguments.
+    """Ranks that would run a release other than their head's: other weights, image or arguments.
 
     Args:
         hosts: desired states of the hosts of a run.

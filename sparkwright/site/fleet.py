@@ -316,7 +316,8 @@ def recipe_for(
     catalog's claim, the least memory, a drafter that makes the model faster, and the name decide.
 
     Args:
-        choice: the required quantization or file of the body, if the repository has several.
+        choice: the required quantization or file of the body, if the repository has several
+            choices.
         program: the required engine; None for any engine.
     """
 

@@ -121,8 +121,8 @@ def test_the_smoke_test_passes_on_the_real_engine(server: Running) -> None:
 
 
 def test_the_deep_smoke_test_uses_the_engines_protocol(server: Running) -> None:
-    """The engine's answers are one word: a request that checks the protocol passes, a request that
-    checks the meaning fails.
+    """The engine's answers are one word: a request that checks the protocol passes, and a request
+    that checks the meaning fails.
     """
     checks = {item.name: item for item in deep.run(server.deep).checks}
     print(*checks.values(), sep="\n")

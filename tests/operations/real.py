@@ -27,7 +27,7 @@ def real_state(*names: str, **responses: Any) -> State:
     """Connected hosts.
 
     Args:
-        responses: program -> its answer, with _ for -; for every host.
+        responses: program -> its answer for every host, with _ for -.
     """
     texts = {f"sparkwright-{key.replace('_', '-')}": _text(item) for key, item in responses.items()}
     data = {**INSTANT, "fake_responses": texts}

@@ -173,7 +173,7 @@ def _ssh_state(**data: Any) -> State:
 
 
 def _connected_with(monkeypatch: pytest.MonkeyPatch, state: State) -> Any:
-    """Arguments that paramiko gets when pyinfra connects, with our tuning of connections."""
+    """Arguments that paramiko gets when pyinfra connects, with sparkwright's tuning."""
     texts: list[Any] = []
 
     class Client:

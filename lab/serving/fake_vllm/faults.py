@@ -43,7 +43,9 @@ from .refusal import Refusal
 
 @dataclass(frozen=True)
 class Faults:
-    """Faults of the fake. crash_after is in seconds, forgets in tokens; None turns either off."""
+    """Faults of the fake. crash_after is in seconds, and forgets is in tokens; None turns either
+    fault off.
+    """
 
     never_healthy: bool = False
     wedge: bool = False

@@ -14,7 +14,7 @@ class Refusal(Exception):
     """A refused start, as with the real vLLM.
 
     kind: the exception's name as a traceback prints it; text: its message, possibly of several
-    lines; engine: raised in the engine process rather than in the API server.
+    lines; engine: whether the engine process raised the exception, and not the API server.
     """
 
     def __init__(self, kind: str, text: str, *, engine: bool = False) -> None:

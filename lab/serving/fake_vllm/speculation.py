@@ -143,7 +143,7 @@ def _checked(config: dict[str, Any], table: Table, model: Model) -> Speculation:
 def check_kv_cache(speculation: Speculation, dtype: str, version: str) -> None:
     """Raise Refusal if DFlash finds no attention backend for the KV cache dtype.
 
-    The drafter attends without causal order. NVFP4 is refused by every build so far, FP8 by the
+    The drafter attends without causal order. NVFP4 is refused by every build so far, and FP8 by the
     build on 0.23.0.
     """
     if speculation.method != "dflash":

@@ -43,7 +43,7 @@ def _unit(home: Path) -> str:
 
 @pytest.fixture
 def pair(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """``a`` runs and starts at boot, ``b`` sleeps."""
+    """``a`` runs and starts at boot, and ``b`` sleeps."""
     monkeypatch.setattr(homes, "maintenance", lambda: None)
     for name in ("a", "b"):
         home = host.place / "services" / name
@@ -179,7 +179,7 @@ def test_a_request_from_before_the_switch_is_not_cut(
 
 
 def _cut(switch: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """End a switch at this step, as if the program was killed."""
+    """End a switch at this step, as if the program had been killed."""
     note = switch._note
 
     def cut(name: str, *more: Any) -> None:

@@ -298,7 +298,7 @@ class RunningProxy:
         """Send raw bytes; return the answer until the proxy closes the connection.
 
         Args:
-            leave: end the sending side, for an incomplete request.
+            leave: whether to end the sending side, for an incomplete request.
         """
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
             connection.sendall(data)

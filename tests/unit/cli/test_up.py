@@ -62,7 +62,7 @@ class Login:
 
 @dataclass
 class World:
-    """Fakes around the command.
+    """Fakes that the command uses.
 
     Attributes:
         gpus: name of a host -> the GPU's name for `init`, and the GPU's name in nvidia-smi.

@@ -1,4 +1,4 @@
-"""``sparkwright fabric test``: hosts joined by ConnectX-7, judged, measured, hostile."""
+"""``sparkwright fabric test``: judged and measured hosts with a ConnectX-7, and hostile hosts."""
 
 import json
 from dataclasses import asdict, replace
