@@ -14,7 +14,7 @@ MEMBER = USERS[MEMBER_TOKEN]
 
 
 class Refusal(Exception):
-    """An answer other than success, with `code` for X-Error-Code, `message` for X-Error-Message."""
+    """An answer other than success: `code` for X-Error-Code and `message` for X-Error-Message."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
