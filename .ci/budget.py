@@ -101,7 +101,7 @@ def code_lines(text: str, tree: ast.Module) -> int:
 
 
 def functions(tree: ast.Module) -> Iterable[tuple[str, int]]:
-    """Name and length of every function, docstring apart."""
+    """Name and length of every function, without its docstring."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
             yield node.name, node.end_lineno - node.lineno + 1 - len(_docstring(node))
@@ -117,7 +117,7 @@ def _docstring(node: ast.AST) -> range:
 
 
 def overruns(present: Budget, ceilings: Budget) -> list[str]:
-    """Sentences about everything over its ceiling."""
+    """Sentences about every count over its ceiling."""
     over = [
         f"{package}: {lines} lines of code, at most {ceilings.lines[package]}"
         if package in ceilings.lines

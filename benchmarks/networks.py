@@ -1,4 +1,5 @@
-"""Cost of a container that is reached by a socket, beside a container in the host's network.
+"""Cost of a container that is reached by a socket, compared with a container in the host's
+network.
 
     make bench-networks      (or: python -m benchmarks.networks --rounds 3 --requests 2000)
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.page_of_hosts --hosts 100 --runs 20
 
-The fleet is invented (``lab.example_report``): each host has one service, and each result 60 loads.
-The page takes the newest result of a service, so more runs cost nothing.
+The fleet is invented (``lab.example_report``): each host has one service, and each result has 60
+loads. The page takes the newest result of a service, so more runs cost nothing.
 """
 
 import argparse

@@ -35,7 +35,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Checkout:
-    """A checkout of sparkwright, with its own environment if it has one."""
+    """A checkout of sparkwright, with the checkout's own environment, if any."""
 
     folder: Path
 

@@ -1,4 +1,4 @@
-"""Time of a restart of the real vLLM, beside `docker restart` of the same container.
+"""Time of a restart of the real vLLM, compared with `docker restart` of the same container.
 
     make bench-starting      (or: python -m benchmarks.starting --rounds 3)
 
@@ -8,8 +8,8 @@ container's caches, and `docker restart` of a container that was started by hand
 files. The figures are seconds from the command to the first 200 of /health.
 
 The lab's image contains its modules' bytecode; most images of vLLM contain no bytecode. "no
-bytecode" is a second start of such an image without the bytecode that sparkwright keeps: the new
-container must compile the modules.
+bytecode" is a second start of an image without bytecode and without the bytecode that sparkwright
+keeps: the new container must compile the modules.
 """
 
 import argparse

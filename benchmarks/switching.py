@@ -1,12 +1,12 @@
-"""Downtime of a host during a switch, beside `docker stop` + `docker run`.
+"""Downtime of a host during a switch, compared with `docker stop` + `docker run`.
 
     make bench-switching      (or: python -m benchmarks.switching --rounds 5)
 
 On one virtual host, the benchmark alternates between a new tag deployed by `pyinfra` and the same
-container started by hand as on the cards. /health of both is polled from outside every 10 ms; the
-downtime lasts from the last 200 before the switch to the first 200 after the switch. The fake boots
-in about a second and a real engine in minutes, so the output has the difference in seconds besides
-the ratio: the difference does not grow with the engine's start.
+container started by hand as on the cards. /health of both containers is polled from outside every
+10 ms; the downtime lasts from the last 200 before the switch to the first 200 after the switch. The
+fake boots in about a second and a real engine in minutes, so the output has the difference in
+seconds besides the ratio: the difference does not grow with the engine's start.
 """
 
 from __future__ import annotations

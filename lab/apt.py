@@ -1,4 +1,4 @@
-"""apt repositories on the depot, signed: Debian's own packages, and fakes of NVIDIA's.
+"""apt repositories on the depot, signed: Debian's own packages, and fakes of NVIDIA's packages.
 
 Only bare hosts use the repositories. The signing key is made and removed with the fleet.
 """

@@ -81,7 +81,7 @@ def ensure_newest() -> Path:
 
 
 def ensure_laptop(suite: str) -> Path:
-    """The base tree of a laptop with this suite of Debian's."""
+    """The base tree of a laptop with this Debian suite."""
     return _made(suite, LAPTOP, _tree(suite, LAPTOP, suite), (), (), suite)
 
 

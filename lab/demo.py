@@ -1,7 +1,7 @@
 """The main job on the virtual fleet, run by `make demo`, as a user who may use sudo.
 
 One host of the fleet must be refused (hopper-1, an H200), so pyinfra must exit with 1: the fleet is
-not entirely as planned. The demo succeeds if this is the only difference.
+not entirely as planned. The demo succeeds if this host is the only difference.
 """
 
 import argparse

@@ -140,7 +140,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
 
 @contextlib.contextmanager
 def kept(command: Sequence[str]) -> Iterator[None]:
-    """Hold the lab through a command that calls ``keep``, and reports its failures itself."""
+    """Hold the lab through a command that calls ``keep``, and reports its own failures."""
     keeper = subprocess.Popen(
         command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -232,7 +232,7 @@ def _process(pid: int) -> Process:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; the name before may have any character."""
+    """The fields of /proc/PID/stat from the state on; the preceding name may have any character."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
 
 

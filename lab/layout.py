@@ -26,10 +26,10 @@ class Machine:
     Attributes:
         gpu: the machine's fake GPU (a key of ``fakes.GPUS``); None for the depot.
         memory_kib: MemTotal in /proc/meminfo; None for this machine's value.
-        dgx: whether it has the release files of DGX OS.
-        bare: whether it has neither Docker nor NVIDIA's container toolkit.
-        newest: whether its Docker is Debian's newest, with containerd's image store, as in fresh
-            installations of Docker 29.
+        dgx: whether the machine has the release files of DGX OS.
+        bare: whether the machine has neither Docker nor NVIDIA's container toolkit.
+        newest: whether the machine's Docker is Debian's newest, with containerd's image store, as
+            in fresh installations of Docker 29.
         devices: device nodes of a real GPU, for the machine (`lab/gpu`).
     """
 

@@ -1,5 +1,5 @@
-"""Make single machines from the base; start them, cut them off, and remove them. Each machine runs
-a real systemd.
+"""Make single machines from the base; start machines, cut their power, and remove them. Each
+machine runs a real systemd.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ _DEPOT_LAB = STATE / "depot" / "lab"
 
 
 def running(machine: Machine) -> int | None:
-    """Process id of the machine's own process 1, in this machine's numbers; None if it is off."""
+    """Process id of the machine's own process 1, in this machine's numbers; None when off."""
     try:
         pid = int((machine.home / "pid").read_text())
         parts = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -53,7 +53,7 @@ def running(machine: Machine) -> int | None:
 
 
 def start(machine: Machine, base: Path) -> None:
-    """Boot a machine; it keeps its files, Docker's among them."""
+    """Boot a machine; the machine keeps its files, including Docker's files."""
     if running(machine):
         return
     _unmount(machine)

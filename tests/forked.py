@@ -74,7 +74,7 @@ def _server() -> socket.socket:
 
 
 def _next_command() -> list[str]:
-    """Answer each request with the exit of its command; returns in the process of the command."""
+    """Answer each request with the exit of its command; return in the process of the command."""
     # gevent replaces these functions later.
     requests, fork, wait = socket.socket(fileno=os.dup(0)), os.fork, os.waitpid
     for name in _IMPORTED:

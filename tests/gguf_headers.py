@@ -54,7 +54,7 @@ def gguf(
 
     Args:
         more: further entries, in encoded form.
-        cut: whether to leave out the tensors themselves.
+        cut: whether to leave out the tensors' data.
     """
     head = b"GGUF" + struct.pack(f"{order}IQQ", version, len(tensors), len(values) + bool(more))
     for key, item in values.items():

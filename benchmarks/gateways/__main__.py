@@ -1,4 +1,4 @@
-"""Cost of a request through a program that chooses the engine by `model`, beside a direct request.
+"""Cost of a request whose engine a program chooses by `model`, compared with a direct request.
 
     ``python -m benchmarks.gateways [NAME=PROGRAM ...]``
 

@@ -99,7 +99,7 @@ def page() -> str:
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """Every command that is not a group: its path after ``sparkwright``, itself and its context."""
+    """Every command that is not a group: path after ``sparkwright``, command and context."""
     yield from _below(main, click.Context(main, info_name="sparkwright"))
 
 

@@ -39,7 +39,7 @@ def page(catalog: Catalog, deviations: Path) -> str:
 
 
 def concerned(row: Mapping[str, Any], recipes: Collection[str]) -> list[str]:
-    """Recipes that a deviation applies to; ``recipes`` are all whose cards have a command."""
+    """Recipes that a deviation applies to, from all ``recipes`` whose cards have a command."""
     named = row.get("recipes", recipes)
     return [name for name in named if name not in row.get("except", ())]
 

@@ -194,7 +194,7 @@ class ServiceSummary(TypedDict):
     Attributes:
         current, good: the release that must run, and the last release that gave real answers.
         unit: systemd's properties.
-        health: null if its port is unknown.
+        health: null if the port is unknown.
         stopped: record of the last stop; the service may have been started since then.
     """
 
@@ -222,7 +222,7 @@ class PlannedRelease(TypedDict):
 
 
 class HostSummary(TypedDict):
-    """Running services of a host, and its plan. ``history --json`` lists its switches.
+    """Running services of a host, and its plan. ``history --json`` lists the host's switches.
 
     Attributes:
         now: the host's clock, seconds since the epoch.

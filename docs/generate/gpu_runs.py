@@ -184,7 +184,7 @@ def _rate(run: dict[str, Any]) -> float:
 
 
 def _beside(measured: list[dict[str, Any]], way: str) -> list[dict[str, Any]]:
-    """Runs of a route, each with the run at the engine's socket before it."""
+    """Runs of a route, each with the preceding run at the engine's socket."""
     pairs = itertools.pairwise(measured)
     return [run for pair in pairs if pair[1]["way"] == way for run in pair]
 

@@ -35,7 +35,7 @@ def published(recipe: Recipe, catalog: Catalog) -> tuple[str, str]:
 def _of_system(
     recipe: Recipe, recipes: list[Recipe], catalog: Catalog
 ) -> tuple[Measurement, list[Row]] | None:
-    """Best table of the recipe; if it has no table, of another recipe of its system."""
+    """Best table of the recipe, or of another recipe of its system if the recipe has no table."""
     others = [item for item in recipes if item.system == recipe.system]
     return next((best for other in (recipe, *others) if (best := _best(other, catalog))), None)
 

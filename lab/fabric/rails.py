@@ -1,5 +1,5 @@
 """FAKE cables between machines: veths with the names of a ConnectX-7's devices, and its part of
-/sys mounted over the real files. MTU, addresses and carrier are the kernel's own; speed and RDMA
+/sys mounted over the real files. MTU, addresses and carrier come from the kernel; speed and RDMA
 are invented.
 """
 
@@ -29,7 +29,7 @@ true
 
 
 def plug(ends: dict[int, int], cage: int = 1) -> None:
-    """Connect two machines with a cable, in the same port of both.
+    """Connect two machines with a cable, in the same port of both machines.
 
     Args:
         ends: number of the Spark -> process id of its process 1.

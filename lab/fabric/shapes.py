@@ -7,7 +7,7 @@ SUBNETS = ("192.168.177", "192.168.178")
 
 
 def pair(cage: int = 1, other: int | None = None) -> tuple[Spark, Spark]:
-    """Two Sparks with one cable, in the same cage of both, or in cage ``other`` of the second."""
+    """Two Sparks with one cable, in the same cage, or in cage ``other`` of the second Spark."""
     sparks = (Spark(1), Spark(2))
     at = (cage, cage if other is None else other)
     for spark, mine, theirs in zip(sparks, at, reversed(at), strict=True):

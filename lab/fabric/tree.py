@@ -115,7 +115,7 @@ def _rdma(root: Path, port: Port, named: tuple[str, str, str]) -> None:
 
 
 def tools(spark: Spark, folder: Path) -> None:
-    """Write a FAKE ip, whose output equals the real command's."""
+    """Write a FAKE ip, whose output equals the output of the real command."""
     addresses = [{"ifname": MANAGEMENT, "addr_info": [_info(f"{spark.address}/24")]}]
     neighbours = []
     for position, (name, _, _) in DEVICES.items():

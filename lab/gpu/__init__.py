@@ -1,11 +1,12 @@
 """A lab with real GPUs, on a machine that has an NVIDIA GPU and no network.
 
-It brings up a depot (registry, hub) and one virtual host for each GPU (systemd, SSH, Docker, the
-machine's own driver and GPU), all on that machine. The roles deploy to these hosts as to any host.
+The lab brings up a depot (registry, hub) and one virtual host for each GPU (systemd, SSH, Docker,
+the machine's own driver and GPU), all on that machine. The roles deploy to these hosts as to any
+host.
 
-1. `make gpu-pack`, on a machine with Debian's and Python's packages: the lab's base tree, vLLM's
-   wheels and the controller's, cut into eight parts of at most 50 MiB in `.gpu/parts`. The step
-   takes about 4 minutes of one core and 2 GB of disk.
+1. `make gpu-pack`, on a machine with Debian's and Python's packages: the lab's base tree, the
+   wheels of vLLM and of the controller, cut into eight parts of at most 50 MiB in `.gpu/parts`. The
+   step takes about 4 minutes of one core and 2 GB of disk.
 2. On the GPU machine, in a copy of the checkout: `lab/gpu/start.sh receive FOLDER` for each part,
    in order (an archive is unpacked as soon as it is complete), and after the first part
    `lab/gpu/start.sh make`: weights (5 s) and image (30 s) are made meanwhile.

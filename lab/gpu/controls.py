@@ -1,7 +1,7 @@
 """Controls of the lab of real GPUs: commands on its hosts and its controller, and stored results.
 
-Raw texts and results are in `.gpu/results`. The site's settings are in `.gpu/settings.json`, which
-override the settings in `inventory/gpu.py`: a step deploys with other settings.
+Raw texts and results are in `.gpu/results`. The settings in `.gpu/settings.json` override the
+settings in `inventory/gpu.py`, so that a step can deploy with other settings.
 """
 
 import json
@@ -42,7 +42,7 @@ def ssh(command: str, *, host: Machine = HOST, seconds: float = 300) -> str:
 def control(*arguments: str, timed: bool = False) -> tuple[int, str, float]:
     """Run a command of the controller: exit code, output, seconds.
 
-    With ``timed``, each line of the output begins with its second.
+    With ``timed``, each line of the output begins with the seconds since the start.
     """
     started, lines = time.monotonic(), []
     variables = {**os.environ, "SPARKWRIGHT_RECORD": str(RECORD.resolve())}
@@ -61,7 +61,7 @@ def text(name: str, content: str) -> str:
 
 
 def journal(name: str) -> str:
-    """Keep the last lines of the unit."""
+    """Store the last lines of the unit's journal."""
     return text(name, ssh(f"journalctl --all -u {UNIT} -o short-unix --no-pager | tail -n 1500"))
 
 
@@ -118,7 +118,7 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def streams(target: str, count: int, rounds: int, tokens: int) -> dict[str, Any]:
-    """Ask for streams from the host itself: at the engine's socket, or at ADDRESS:PORT."""
+    """Request streams on the host: at the engine's socket, or at ADDRESS:PORT."""
     key = Path(".sparkwright/api_key").read_text().strip()
     if target.startswith("/"):  # the proxy sends the host's own key to the engine
         key = ssh("cat /opt/sparkwright/gateway/engine.map").split()[-1]
@@ -145,7 +145,7 @@ def in_turns(ways: Mapping[str, str], levels: tuple[tuple[int, ...], ...]) -> li
 
 
 def beside(action: Callable[[], object]) -> Thread:
-    """Run an action beside the following code, which joins it to wait for its end."""
+    """Run an action beside the following code, which joins the returned thread."""
     thread = Thread(target=action, daemon=True)
     thread.start()
     return thread

@@ -2,8 +2,8 @@
 
 The image has three uncompressed layers: the machine's own system (Python, compiler), its torch, and
 vLLM's wheels. Entry point, user and working folder are as in `vllm/vllm-openai`; its CUDA compiler
-is left out. The Python that has torch runs the program. The image has about 7 GB; building it takes
-half a minute, and so does pushing it.
+is left out. The Python that has torch runs the program. The image has about 7 GB; building and
+pushing the image take half a minute each.
 """
 
 import hashlib
@@ -124,7 +124,7 @@ def image_of(layers: list[Layer], venv: Path) -> Image:
 
 
 def send(layers: list[Layer]) -> str:
-    """Push to the depot's registry, and remove the layers; returns the digest."""
+    """Push the image to the depot's registry, remove the layers, and return the digest."""
     image = image_of(layers, Path(sys.prefix))
     registry = Registry(f"http://{DEPOT.address}:{REGISTRY_PORT}", REPOSITORY)
     push(registry, TAG, image, layers)

@@ -54,7 +54,7 @@ def _model(name: str, recipe: str, **changed: Any) -> dict[str, Any]:
 
 
 def fp8() -> dict[str, Any]:
-    """The same shape in blocks of FP8, at half of the memory."""
+    """Qwen3-8B's shape in blocks of FP8, at half of the memory."""
     return _model("fp8", "lab-qwen3-8b-fp8-h200", arguments={"gpu_memory_utilization": 0.5})
 
 
@@ -102,9 +102,7 @@ def client(output: str) -> dict[str, float]:
 
 
 def bench() -> dict[str, Any]:
-    """`vllm bench serve` and sparkwright's streams, between readings of the engine's own
-    histograms.
-    """
+    """Run `vllm bench serve` and sparkwright's streams between readings of vLLM's histograms."""
     compose = text("compose.yaml", ssh(f"cat {HOME}/current/compose.yaml"))
     before = _metrics("bench-before")
     key = Path(".sparkwright/api_key").read_text().strip()

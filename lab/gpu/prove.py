@@ -1,4 +1,4 @@
-"""`python -m lab.gpu.prove STEP...`: results of a real GPU, with the roles, as files.
+"""`python -m lab.gpu.prove STEP...`: tests of the roles on a real GPU, with results as files.
 
 `start.sh run` starts this program. Each step writes `.gpu/results/STEP.json` with the command, day,
 GPU, driver and versions, and raw texts beside it. Seconds were measured on one H200, 16 cores:
@@ -30,7 +30,7 @@ GPU, driver and versions, and raw texts beside it. Seconds were measured on one 
 A `*` marks an estimate for a step that was not completed. The order suits a lease of 25
 minutes: without names, all steps run in this order until the time is over. Most steps start from
 the base release, which is deployed first if `status` differs (130 s). The steps are here and in
-lab/gpu/releases.py, faults.py and models.py.
+lab/gpu/releases.py, outages.py and models.py.
 """
 
 import datetime as dt
@@ -105,7 +105,7 @@ def _captures(kind: str) -> dict[str, Any]:
 
 
 def captures() -> dict[str, Any]:
-    """Outputs of nvidia-smi and our commands, for an idle host and for a host with 64 streams."""
+    """Outputs of nvidia-smi and sparkwright, for an idle host and for a host with 64 streams."""
     idle = _captures("idle")
     load = controls.beside(lambda: streams(SOCKET, 64, 4, 768))
     time.sleep(3)

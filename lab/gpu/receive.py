@@ -1,8 +1,8 @@
 """`python3 -m lab.gpu.receive FOLDER`: reads parts, and unpacks complete archives.
 
-Parts are pieces of one stream of archives, in order; `contents.json` beside the first has their
-sizes. An archive is unpacked in the background as soon as its last byte has arrived. The standard
-library of Python 3.10 is enough.
+Parts are pieces of one stream of archives, in order; `contents.json` beside the first part has
+their sizes. An archive is unpacked in the background as soon as its last byte has arrived. The
+standard library of Python 3.10 is enough.
 """
 
 import json

@@ -47,7 +47,7 @@ def _taken_back(name: str, recipe: str = RECIPE, **changed: Any) -> dict[str, An
 
 
 def share() -> dict[str, Any]:
-    """A release that asks for 0.995 of the GPU, which CUDA refuses: the host rolls back and reports
+    """A release that requests 0.995 of the GPU, which CUDA refuses: the host rolls back and reports
     the reason.
     """
     return _taken_back("share", arguments={"gpu_memory_utilization": 0.995})

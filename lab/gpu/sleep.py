@@ -1,6 +1,6 @@
 """`python3 -m lab.gpu.sleep FILE`: memory that a sleeping engine frees, and the time to wake up.
 
-The program runs on a GPU machine itself, without a host or Docker, and needs only the archive of
+The program runs directly on a GPU machine, without a host or Docker, and needs only the archive of
 vLLM's wheels. vLLM serves Qwen3-8B's shape in its developer mode, and enters and leaves each level
 of sleep twice. A run takes 220 s with the unpacking and the weights.
 """
@@ -34,7 +34,7 @@ WAYS = {
 
 
 def ask(method: str, path: str, body: Any = None) -> Any:
-    """Ask the engine; returns its JSON, or its text."""
+    """Send a request to the engine; return the answer as JSON, or as text."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(ADDRESS + path, data, headers, method=method)

@@ -1,11 +1,11 @@
-"""Streams of completions at an engine's socket or a proxy's port; prints one line of JSON.
+"""Stream completions at an engine's socket or a proxy's port; print one line of JSON.
 
 The program runs on a host, from standard input: `python3 - TARGET STREAMS ROUNDS TOKENS <
 streams.py`, with the key in KEY and the model's name in MODEL. TARGET is the path of a socket, or
 ADDRESS:PORT, or https://ADDRESS:PORT, or several of them with commas, which get requests in turn.
-Each stream asks ROUNDS times on its own connection, which stays open as OpenAI's clients keep it,
-and counts the events that carry a token. Several processes share many streams, so that the client
-is not the bottleneck. The standard library is enough.
+Each stream sends ROUNDS requests on its own connection, which stays open as OpenAI's clients keep
+it, and counts the events that carry a token. Several processes share many streams, so that the
+client is not the bottleneck. The standard library is enough.
 """
 
 import asyncio

@@ -9,8 +9,8 @@
 As in `lab/hub/tiny_qwen3.py`: every projection holds random numbers, except the last projections of
 attention and MLP, which are zero. All layers are computed at their true size and add nothing, so
 that the next token depends only on the last token, and an answer is "This tiny model has but one
-word word ...". The tokenizer is the tiny model's. The weights have 34 GB and take about 20 s on 16
-cores.
+word word ...". The tokenizer comes from the tiny model. The weights have 34 GB and take about 20 s
+on 16 cores.
 """
 
 import importlib

@@ -14,7 +14,7 @@ MEMBER = USERS[MEMBER_TOKEN]
 
 
 class Refusal(Exception):
-    """An answer other than success: `code` goes to X-Error-Code, `message` to X-Error-Message."""
+    """An answer other than success: `code` for X-Error-Code and `message` for X-Error-Message."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ def user(authorization: str | None) -> str | None:
 
 
 def check_visible(repository: Repository | None, name: str | None) -> Repository:
-    """Return the repository, or refuse: a private repository looks like a missing repository."""
+    """Return the repository, or refuse the request: a private repository looks missing."""
     if repository is not None and (not repository.private or name == MEMBER):
         return repository
     if name is None:

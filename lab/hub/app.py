@@ -1,6 +1,6 @@
 """The hub of the lab: a fake that speaks the Hugging Face hub's protocol to its clients.
 
-Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directory that
+Run the hub as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directory that
 `repositories.py` filled. Requests for large files are redirected to signed /cdn/ links, by default
 on this same server; SPARKWRIGHT_LAB_HUB_CDN sets another origin for these links (for example
 another name of this server), as with the real hub. Large files are also in the hub's Xet storage
@@ -167,7 +167,9 @@ class Hub:
         return xet.XorbResponse(repository.id, blob, file, index, self.faults, self.counters)
 
     def _signed(self, request: Request) -> None:
-        """Refuse a request without a signed link. Count tokens, which no client may send here."""
+        """Refuse a request without a signed link. Count requests with a token, which no client may
+        send here.
+        """
         if "authorization" in request.headers:
             self.counters.tokens_at_cdn += 1
         expires = request.query_params.get("Expires", "")
@@ -347,7 +349,7 @@ def _model_info(repository: Repository, commit: Commit, *, blobs: bool) -> dict[
 
 
 def _stored(repository: Repository, wanted: Callable[[File], bool]) -> File:
-    """Return the first large file of any commit with this hash, or refuse."""
+    """Return the first large file of any commit with this hash, or refuse the request."""
     for commit in repository.commits:
         for file in commit.files:
             if file.lfs and wanted(file):

@@ -23,7 +23,7 @@ Value = bool | int | float | str | Sequence[int] | Sequence[str]
 
 @dataclass(frozen=True)
 class Typed:
-    """An integer of metadata of another type than uint32: ``H`` or ``i``, as in ``struct``."""
+    """An integer of metadata whose type is not uint32: ``H`` or ``i``, as in ``struct``."""
 
     value: int
     code: str
@@ -70,7 +70,7 @@ def gguf(metadata: Metadata, tensors: Sequence[Weights], kind: str) -> Iterator[
 def split(
     metadata: Metadata, tensors: Sequence[Weights], kind: str, count: int
 ) -> list[Iterator[bytes]]:
-    """Yield the file as `count` files, as llama-gguf-split makes them: the first has all
+    """Yield the file as `count` files, as llama-gguf-split makes them: the first file has all
     metadata.
     """
     each = math.ceil(len(tensors) / count)

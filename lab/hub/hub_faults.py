@@ -136,7 +136,7 @@ class Counters:
     tokens_at_cdn: int = 0
 
     def reset(self) -> None:
-        """Set everything to zero."""
+        """Set all counters to zero."""
         for counter in (self.requests, self.statuses, self.file_requests, self.file_bytes):
             counter.clear()
         self.tokens_at_cdn = 0

@@ -89,7 +89,7 @@ def build(miniature: Miniature, store: Store, scale: float, recipe: str) -> Repo
 
 
 def weight_files(parts: Mapping[str, Sequence[Tensor]]) -> Files:
-    """Return weight files by their names, and their index if there are several."""
+    """Return weight files by their names, and their index if there are several files."""
     files: Files = {name: partial(safetensors, part) for name, part in parts.items()}
     return files | ({"model.safetensors.index.json": index(parts)} if len(parts) > 1 else {})
 

@@ -1,7 +1,7 @@
 """NVFP4 in checkpoints: the layouts of compressed-tensors and of modelopt.
 
-Both pack two 4-bit values per byte and scale blocks of 16 in FP8; they differ in the names of the
-tensors, in the scales of a whole tensor, and in the form of the configuration.
+Both layouts pack two 4-bit values per byte and scale blocks of 16 in FP8; they differ in the names
+of the tensors, in the scales of a whole tensor, and in the form of the configuration.
 """
 
 from collections.abc import Callable

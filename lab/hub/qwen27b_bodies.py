@@ -1,15 +1,15 @@
-"""The fakes of the bodies of 27B: three of Qwen3.6-27B AEON, DFlash-Qwen3.5-27B, NVIDIA's, and
-Qwen3.8-27B in BF16 and NVFP4.
+"""The fakes of the bodies of 27B: three of Qwen3.6-27B AEON, DFlash-Qwen3.5-27B, NVIDIA's
+body, and Qwen3.8-27B in BF16 and NVFP4.
 
 The cards give: formats; GDN in BF16 in the full modelopt body; 21 GB for XS, 26 GB for the body in
 compressed-tensors and about 20 GB for Qwen3.5; for the Qwen3.5 body also 64 layers (48 linear, 16
-full), one MTP head, and vision. Shapes are as in Qwen3.5-27B and Qwen3.6-27B, which are the same.
-vLLM's recipe gives Qwen3.8's layers (48 linear, 16 full), vision, MTP head and formats; its other
-shapes are taken to be the same.
+full), one MTP head, and vision. Shapes are as in Qwen3.5-27B and Qwen3.6-27B, whose shapes are the
+same. vLLM's recipe gives Qwen3.8's layers (48 linear, 16 full), vision, MTP head and formats; its
+other shapes are taken to be the same.
 
 The fakes choose GDN in NVFP4 for XS and for Qwen3.5 (GDN in BF16 would exceed both sizes);
 modelopt's format for Qwen3.5, whose card names AWQ-calibrated NVFP4; vision in all bodies;
-NVIDIA's with attention in NVFP4 too (vLLM's recipe: MLP in NVFP4, attention in FP8); and the files:
+attention in NVFP4 in NVIDIA's body (vLLM's recipe: MLP in NVFP4, attention in FP8); and the files:
 modelopt's bodies are in shards with the MTP head in a separate file, since it was added after the
 export, and the index names every file; the body in compressed-tensors is a single file, as
 llmcompressor saves with the newer transformers. Dates are chosen to fit the cards.

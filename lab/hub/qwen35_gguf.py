@@ -1,9 +1,9 @@
 """The fakes of unsloth's GGUF files of Qwen3.5, which the catalog's recipes for RTX 50 serve.
 
-The metadata are the real architecture's as far as a plan reads them: blocks, context, heads and
-their lengths, every fourth block with full attention. Shapes are as in the family's other bodies
-here; the 9B model has the shapes of the 4B model, with a greater width. Each block has one short
-tensor of zeros, in F32 for any file type.
+The metadata equal the real architecture's metadata as far as a plan reads them: blocks, context,
+heads and their lengths, every fourth block with full attention. Shapes are as in the family's other
+bodies here; the 9B model has the shapes of the 4B model, with a greater width. Each block has one
+short tensor of zeros, in F32 for any file type.
 """
 
 from functools import partial

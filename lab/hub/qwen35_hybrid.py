@@ -1,7 +1,8 @@
 """Tensors that the Qwen3.5 and Qwen3.6 bodies share: GDN and full attention, vision.
 
-Every fourth layer has full attention with an output gate, the others a Gated DeltaNet (GDN). Names
-and shapes of the tensors are as in Qwen3_5ForConditionalGeneration and its sibling with experts.
+Every fourth layer has full attention with an output gate; the other layers have a Gated DeltaNet
+(GDN). Names and shapes of the tensors are as in Qwen3_5ForConditionalGeneration and its sibling
+with experts.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The fake of AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4, with the faults of its older revisions.
 
-Dimensions, quantization, shards and the three layouts are the card's ("Model Architecture",
+Dimensions, quantization, shards and the three layouts come from the card ("Model Architecture",
 "Quantization Details", "Files", "What changed in v2", "Vision fix"). Names and shapes of the
 tensors are as in Qwen3_5MoeForConditionalGeneration. Only EXPERTS of the 256 experts per layer are
 written, so that the headers stay small; the configuration still has 256.

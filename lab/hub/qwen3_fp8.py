@@ -1,8 +1,8 @@
 """The fake of Qwen/Qwen3-8B-FP8, a model that users serve by its repository's name alone.
 
-The configuration, the generation settings and the layout are the real model's: block-wise FP8 with
-an inverse scale beside each weight, and the chat template within tokenizer_config.json. Each tensor
-has few rows, of random data.
+The configuration, the generation settings and the layout are as in the real model: block-wise FP8
+with an inverse scale beside each weight, and the chat template within tokenizer_config.json. Each
+tensor has few rows, of random data.
 """
 
 from collections.abc import Iterable, Iterator

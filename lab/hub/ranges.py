@@ -12,8 +12,8 @@ class Unsatisfiable(Exception):
 def parse_range(header: str | None, size: int) -> tuple[int, int] | None:
     """Return (start, end), end exclusive; None means the whole file.
 
-    A header that is not a range of bytes is ignored, as the RFC requires; so are several ranges,
-    which a server may ignore.
+    A header that is not a range of bytes is ignored, as the RFC requires; several ranges are also
+    ignored, which a server may do.
     """
     asked = _RANGE.fullmatch(header or "")
     if asked is None or not any(asked.groups()):

@@ -80,7 +80,7 @@ def _rows(name: str, hot: dict[int, int], value: float, *, others: int | None) -
 
 
 def embeddings() -> list[Tensor]:
-    """Embeddings and head: column n + 1 stands for word n, column 0 for all other tokens."""
+    """Embeddings and head: column n + 1 stands for word n, and column 0 for all other tokens."""
     arguments = {FIRST_WORD + number: number + 1 for number in range(len(WORDS))}
     successors = {token: column - 1 for token, column in arguments.items()}
     last = len(WORDS)

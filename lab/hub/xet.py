@@ -1,11 +1,11 @@
-"""The lab's Xet storage: a fake for Hugging Face's, with hf_xet's requests.
+"""The lab's Xet storage: a fake for Hugging Face's storage, with hf_xet's requests.
 
 A file is rebuilt from ranges of chunks of xorbs (Hugging Face's Xet documentation: reconstruction
-API, xorb format). Here a file's bytes are its xorbs, cut every XORB_CHUNKS chunks, each chunk
-unchanged with its header of eight bytes before it. Unlike in the real storage, all chunks have one
+API, xorb format). In this fake, a file's bytes are its xorbs, cut every XORB_CHUNKS chunks; a
+header of eight bytes precedes each unchanged chunk. Unlike in the real storage, all chunks have one
 length, nothing is shared or compressed, and hashes are not Merkle trees: clients check no hash, so
-fetched files must be hashed. Version 2 of the reconstruction API is missing, which hf_xet 1.8
-accepts.
+fetched files must be hashed. The fake lacks version 2 of the reconstruction API; hf_xet 1.8 does
+not need version 2.
 """
 
 import hashlib

@@ -2,11 +2,11 @@
 
 The rest of this text is about vLLM. `--engine llama-server` builds and pushes
 `lab/llama.cpp:server`, from Debian's unstable: 33 MB packed, 112 MB of disk, a start of a second.
-Its model is the same body as GGUF files (`lab/hub/tiny_gguf.py`).
+The model of this image is the lab's Qwen3 body as GGUF files (`lab/hub/tiny_gguf.py`).
 
-The other images of the lab are a fake that computes nothing. The image of vLLM contains vLLM 0.32.0
-itself with the lab's own pair (`lab/hub/tiny_qwen3.py`), so that compose file, unit, key, gate,
-smoke, metrics and speculation are tested against the answers of a real engine.
+The other images of the lab are a fake that computes nothing. The image of vLLM contains the real
+vLLM 0.32.0 with the lab's own pair (`lab/hub/tiny_qwen3.py`), so that compose file, unit, key,
+gate, smoke, metrics and speculation are tested against the answers of a real engine.
 
 **On this machine alone**: `make test-real-engine`. No part of the fleet is needed.
 
@@ -14,8 +14,8 @@ smoke, metrics and speculation are tested against the answers of a real engine.
 
 1. `python -m lab.real_engine push --registry http://10.213.77.2:5000`: builds missing parts and
    pushes `lab/vllm-cpu:0.32.0` to the depot. In Python: `image.push_to(address, VLLM,
-   build.ensure(VLLM).layers)`. A second call sends nothing. Run it after `up`, which pushes only
-   the fakes, and with an interpreter that has `venv`.
+   build.ensure(VLLM).layers)`. A second call sends nothing. Run the command after `up`, which
+   pushes only the fakes, and with an interpreter that has `venv`.
 2. The pair is on the depot's hub since `up`: its repositories are among `MINIATURES`.
    `inventory/virtual.py` names `lab/catalog` and the mirror of `lab.invalid`, the image's registry
    in the catalog.

@@ -45,7 +45,7 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes]) -> int:
-    """Send SIGTERM as `docker stop` does, to the engine itself; return its exit code."""
+    """Send SIGTERM as `docker stop` does, to the engine's process; return its exit code."""
     if process.poll() is None:
         for child in _children(process.pid):
             with contextlib.suppress(ProcessLookupError):

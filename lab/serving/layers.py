@@ -128,7 +128,7 @@ def _bootstrap(target: Path) -> None:
 
 
 def _repack(source: tarfile.TarFile, target: Path) -> None:
-    """Sort (hard links after their targets), drop unused files, remove owners and times."""
+    """Sort the files (hard links after their targets), drop unused files, owners and times."""
     kept = [entry for entry in source if not f"{entry.name}/".startswith(_UNUSED)]
     with (
         target.open("wb") as file,

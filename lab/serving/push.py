@@ -52,7 +52,7 @@ class Registry:
         return True
 
     def put_manifest(self, reference: str, manifest: bytes, media_type: str) -> str:
-        """Store a manifest under a tag or its digest; returns its digest."""
+        """Store a manifest under a tag or its digest; return the manifest's digest."""
         headers = {"Content-Type": media_type, "Content-Length": str(len(manifest))}
         path = f"{self._base}/manifests/{reference}"
         status, _ = self._send("PUT", path, headers, manifest)

@@ -18,10 +18,10 @@ BOTH = ("arm64", "amd64")
 class Tag:
     """An image and its names.
 
-    version: version of the engine; fault: built in (see `fake_vllm.faults`); architectures: the
-        entries of its index; docker_types: written with Docker's media types, as older images are,
-        instead of OCI's; flavour: `aeon` or `stock`; entrypoint and environment: set by the image
-        itself, as in the real image.
+    version: version of the engine; fault: the built-in fault (see `fake_vllm.faults`);
+        architectures: the entries of the image's index; docker_types: whether the documents have
+        Docker's media types, as in older images, instead of OCI's; flavour: `aeon` or `stock`;
+        entrypoint and environment: settings of the image, as in the real image.
     """
 
     names: tuple[str, ...]

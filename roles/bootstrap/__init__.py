@@ -1,7 +1,7 @@
 """Bootstrap: prepares a bare host by the steps that its settings name.
 
-The role runs before preflight. Preflight checks the result, so faults that these steps fix do not
-refuse a host. ``sparkwright bootstrap`` runs this role alone.
+The role runs before preflight. Preflight checks the result, so it refuses no host for faults that
+these steps fix. ``sparkwright bootstrap`` runs this role alone.
 """
 
 from pyinfra.api.host import Host

@@ -2,7 +2,7 @@
 
 The role changes the proxies if no service runs yet, or if the deploy switches no service. Otherwise
 the switch (``roles.serving``) changes the proxies between stop and start, and a rollback restores
-them. HAProxy itself is installed before any running service is touched.
+them. HAProxy is installed before any running service is touched.
 """
 
 from pyinfra.api.host import Host

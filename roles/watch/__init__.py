@@ -1,7 +1,7 @@
 """Watch: a timer on the host that checks services, GPU and disks, and records faults.
 
 The role runs last, so the watch compares the host with a tested state. ``sparkwright status`` shows
-its findings.
+the watch's findings.
 """
 
 from functools import partial

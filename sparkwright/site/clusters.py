@@ -21,7 +21,7 @@ def cluster_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Find
     """Faults of clusters as a whole; each host's plan has the faults of its own settings.
 
     Args:
-        everyone: data of every host of the inventory, which may be invalid.
+        everyone: data of every host of the inventory; the data may be invalid.
     """
     settled: set[str] = set()
     for host, data in everyone.items():
@@ -57,7 +57,7 @@ def _clusters(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _members(setting: object) -> list[str]:
-    """Names of hosts as written: other faults are reported with all other settings."""
+    """Names in a cluster's setting ``hosts``; the check of the settings reports any other value."""
     hosts = mapping(setting).get("hosts")
     listed = hosts if isinstance(hosts, list | tuple) else ()
     return [host for host in listed if isinstance(host, str)]
@@ -94,7 +94,7 @@ def fabric_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Findi
     """Missing hosts and hosts with other settings, each host once.
 
     Args:
-        everyone: data of every host of the inventory, which may be invalid.
+        everyone: data of every host of the inventory; the data may be invalid.
     """
     texts: set[str] = set()
     for host, data in everyone.items():
@@ -116,7 +116,7 @@ def members(data: Mapping[str, Any]) -> list[str]:
 
 
 def unlike_releases(hosts: Mapping[str, Desired]) -> Iterator[Finding]:
-    """Ranks that would run another release than their head: other weights, image or arguments.
+    """Ranks that would run a release other than their head's: other weights, image or arguments.
 
     Args:
         hosts: desired states of the hosts of a run.

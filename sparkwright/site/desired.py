@@ -1,4 +1,4 @@
-"""The desired state of all hosts of a run: planned, resolved, rendered; every mistake at once."""
+"""Plan, resolve and render the desired state of a run's hosts; report all mistakes at once."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ def rendered(
     """Render every service of a host.
 
     Args:
-        others: services that other hosts serve too, behind one address.
+        others: services that other hosts also serve, behind one address.
     """
     return tuple(
         render_service(plan, service, resolution, others=service.name in others)
@@ -87,9 +87,8 @@ class DesiredHost:
     """The desired state of a host in a run.
 
     Attributes:
-        violations: rules that the host's plan violates without stopping the run: warnings, and
-            silenced violations.
-        keys: its API keys.
+        violations: violated rules that do not stop the run: warnings, and silenced violations.
+        keys: the host's API keys.
         token: token for gated models; None without a token.
         accounts: registry -> ``user:password``.
         proxies: the host's proxies; None without proxies.
@@ -136,10 +135,10 @@ def desired_fleet(
     """Plan the hosts of a run, resolve their images and models, and render their releases.
 
     Args:
-        everyone: data of every host of the inventory, in a limited run, too.
+        everyone: data of every host of the inventory, even in a limited run.
         more: earlier problems.
         others: the inventory's hosts outside the run. These hosts are planned if the run has an
-            address for all models, which serves their models, too.
+            address for all models, which also serves their models.
         dry: whether no file is written: missing keys and certificates are made only for this run.
         resolves: whether releases are rendered with answers of registry and hub; otherwise only
             proxies and keys are known.

@@ -50,7 +50,7 @@ class ServedName:
 
     @property
     def figures(self) -> dict[str, float | int]:
-        """The advised sampling, by its names in OpenAI-style requests."""
+        """The advised sampling parameters, by their names in OpenAI-style requests."""
         named = {"temperature", "top_p", "top_k", "presence_penalty"}
         return self.advice.model_dump(include=named, exclude_none=True) if self.advice else {}
 
@@ -213,7 +213,7 @@ def keys(endpoints: Iterable[Endpoint]) -> tuple[Key, ...]:
 
 
 def cas(endpoints: Iterable[Endpoint]) -> tuple[str, ...]:
-    """Every CA that clients need beside the public CAs, once."""
+    """Every CA that clients need besides the public CAs, once."""
     return tuple(dict.fromkeys(endpoint.ca for endpoint in endpoints if endpoint.ca))
 
 

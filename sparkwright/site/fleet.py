@@ -1,4 +1,4 @@
-"""The plan of all hosts together: settings, catalogs, plans and rules; every problem at once.
+"""Plan all hosts together: settings, catalogs, plans and rules; report all problems at once.
 
 Services that name a model's repository get their recipes before all other planning.
 """
@@ -316,7 +316,8 @@ def recipe_for(
     catalog's claim, the least memory, a drafter that makes the model faster, and the name decide.
 
     Args:
-        choice: the required quantization or file of the body, if the repository has several.
+        choice: the required quantization or file of the body, if the repository has several
+            choices.
         program: the required engine; None for any engine.
     """
 
@@ -384,8 +385,8 @@ class Fleet:
 
 
 def stopping(planned: Mapping[str, PlannedHost]) -> list[Finding]:
-    """Violated rules that end a run, since no setting silences them; an obstacle to a host's
-    login fails that host alone.
+    """Violated rules that end a run, since no setting silences them; an obstacle to a host's login
+    makes only this host fail.
     """
     result = errors(finding for host in planned.values() for finding in host.violations)
     return [finding for finding in result if finding.id != ssh_keys.SSH_KEY]

@@ -38,7 +38,7 @@ def site_problems(
     The check writes nothing, runs none of the user's commands, and contacts no server.
 
     Args:
-        everyone: data of every host of the inventory, in a limited run, too.
+        everyone: data of every host of the inventory, even in a limited run.
         others: further hosts, whose models are behind the address of a planned host.
     """
     problems = Problems()

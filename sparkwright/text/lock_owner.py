@@ -5,8 +5,8 @@ from sparkwright.text.visible import visible
 
 
 def described(owner: Owner, now: float) -> str:
-    """Return a text such as ``ann@laptop (for 3 min)``. Both times are the host's own, seconds
-    since the epoch.
+    """Return a text such as ``ann@laptop (for 3 min)``. Both times come from the host's clock, in
+    seconds since the epoch.
     """
     return (
         f"{visible(owner.by, 80)} (for {age(now - (now if owner.since is None else owner.since))})"

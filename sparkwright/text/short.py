@@ -33,9 +33,7 @@ def figure(low: float, high: float, unit: str) -> str:
 
 
 def hosts_in_short(hosts: Sequence[str]) -> str:
-    """Return the names of a few hosts; of many hosts, the first names and the number of further
-    hosts.
-    """
+    """Return the hosts' names; for many hosts, the first names and the number of further hosts."""
     if len(hosts) <= _NAMED:
         return ", ".join(hosts)
     return f"{', '.join(hosts[: _NAMED - 1])} and {len(hosts) - _NAMED + 1} more"

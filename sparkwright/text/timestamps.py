@@ -7,7 +7,7 @@ def epoch(moment: str) -> float:
     """Convert an RFC 3339 time in UTC to seconds since the epoch: Docker writes nanoseconds, but
     Python reads microseconds.
 
-    An invalid time, which only a faulty host sends, counts as the epoch itself.
+    An invalid time, which only a faulty host sends, counts as the epoch.
     """
     whole, _, fraction = moment.rstrip("Z").partition(".")
     try:
@@ -19,7 +19,7 @@ def epoch(moment: str) -> float:
 
 def utc(seconds: float) -> dt.datetime:
     """Convert seconds since the epoch to a time in UTC; a number beyond the calendar becomes the
-    epoch itself.
+    epoch.
     """
     try:
         return dt.datetime.fromtimestamp(seconds, dt.UTC)

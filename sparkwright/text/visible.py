@@ -42,8 +42,8 @@ def log_line(text: str) -> str:
 
 
 def paragraph(text: str, indent: str = "    ") -> str:
-    """Indent a program's logged lines after the first, so that no line looks like sparkwright's
-    own.
+    """Indent a program's logged lines after the first line, so that no line looks like
+    a line of sparkwright.
     """
     first, *rest = text.split("\n")
     return "\n".join([visible(first), *(f"{indent}{visible(line.strip())}" for line in rest)])

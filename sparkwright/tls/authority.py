@@ -1,7 +1,7 @@
 """A site's private CA: made on the controller, where its key stays.
 
 The CA signs only the certificates of hosts: path length 0 excludes other CAs, and name constraints
-exclude names of other sites. Certificates for clients and code are excluded, too.
+exclude names of other sites. Certificates for clients and code are also excluded.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ _KEY = "this private key"
 
 @dataclass(frozen=True)
 class Authority:
-    """The CA. ``path`` is the file with its key and certificate."""
+    """The CA. ``path`` is the file with the CA's key and certificate."""
 
     path: Path
     certificate: x509.Certificate
@@ -213,7 +213,7 @@ def _issued(
     signer: Authority | None, name: str, names: Iterable[x509.GeneralName],
     now: dt.datetime, end: dt.datetime, key: ec.EllipticCurvePrivateKey | None = None,
 ) -> str:  # fmt: skip
-    """Return a key and its certificate, PEM: a host's, or a CA's if no signer is given. Without
+    """Return a key and its certificate, PEM: for a host, or for a CA if no signer is given. Without
     ``key``, the key is new. ``names`` are the names in a host's certificate, or the names that a CA
     permits.
     """

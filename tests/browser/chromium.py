@@ -1,4 +1,4 @@
-"""Chromium without a window: appearance and behaviour of a page at a width and a colour scheme."""
+"""Chromium without a window: look and behaviour of a page at a width and in a colour scheme."""
 
 import html
 import json

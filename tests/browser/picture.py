@@ -76,7 +76,7 @@ def dashboard(folder: Path) -> None:
 
 
 def main() -> None:
-    """Draw the report at its full height, and the dashboard in both colours."""
+    """Draw the report at its full height, and the dashboard in both colour schemes."""
     folder, page = Path(sys.argv[1]), example()
     height = look(page, width=_WIDTH, opened=False).height
     screenshot(page, folder / "report.png", width=_WIDTH, height=height, scale=0.75)

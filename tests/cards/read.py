@@ -1,8 +1,8 @@
 """Read the cards: sections, tables, figures and dates of their text.
 
-The cards themselves are not in this repository. ``python -m tests.cards.read DIRECTORY`` reads the
-cards from there and writes figures.yaml and tables.yaml beside this file: the numbers of each
-section and the cells of each table, without sentences.
+The cards are not in this repository. ``python -m tests.cards.read DIRECTORY`` reads the cards from
+there and writes figures.yaml and tables.yaml beside this file: the numbers of each section and the
+cells of each table, without sentences.
 """
 
 import re

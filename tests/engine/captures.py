@@ -1,7 +1,7 @@
-"""Captured output of the real engine: the fake is compared with it.
+"""Captured output of the real engine, with which the fake is compared.
 
 `SPARKWRIGHT_WRITE_CAPTURES=1` writes the captures again; otherwise the engine must still print the
-same.
+same output.
 """
 
 import os

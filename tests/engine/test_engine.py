@@ -78,7 +78,7 @@ def test_no_port_of_the_engine_is_reached_from_outside(running: Running) -> None
 
 
 def test_a_container_has_no_rights_and_shows_no_key(running: Running, rendered: Rendered) -> None:
-    """The test checks both processes of the container: vLLM's own, and its engine."""
+    """The test checks both processes of the container: vLLM's API server and vLLM's engine."""
     result = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -121,8 +121,8 @@ def test_the_smoke_test_passes_on_the_real_engine(server: Running) -> None:
 
 
 def test_the_deep_smoke_test_uses_the_engines_protocol(server: Running) -> None:
-    """The engine's answers are one word: a request that checks the protocol passes, a request that
-    checks the meaning fails.
+    """The engine's answers are one word: a request that checks the protocol passes, and a request
+    that checks the meaning fails.
     """
     checks = {item.name: item for item in deep.run(server.deep).checks}
     print(*checks.values(), sep="\n")
@@ -175,8 +175,9 @@ def test_sigterm_ends_the_engine_at_once(server: Running) -> None:
 
 
 def test_a_model_given_only_by_name_is_served(llama: build.Engine, tmp_path: Path) -> None:
-    """The recipe is derived from the header of the files, with the lab's image, the only one for a
-    CPU."""
+    """The recipe is derived from the header of the files, with the lab's image, the only image for
+    a CPU.
+    """
     own: dict[str, Any] = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}
     own["arguments"] = {"mmproj_auto": False}  # the lab's projector of pictures is not a model
     (tmp_path / "engine").mkdir()

@@ -24,7 +24,7 @@ COUNTS = {"half": 0, "ended": 0, "resets": 0, "slow": 0, "heads": 0, "huge": 0}
 
 
 def half(at: tuple[str, int], until: float) -> None:
-    """Hold ten thousand half handshakes; start another handshake for each that ends."""
+    """Hold ten thousand half handshakes; start another handshake for each handshake that ends."""
     waiting = selectors.DefaultSelector()
     held = 0
     while time.monotonic() < until:

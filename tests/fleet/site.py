@@ -1,6 +1,6 @@
 """A user of sparkwright: runs pyinfra as in the README, and inspects hosts over plain ssh.
 
-Assertions about a host are read by ssh, Docker and curl, never through sparkwright itself.
+Tests read a host's state by ssh, Docker and curl, never through sparkwright.
 """
 
 import http.client
@@ -224,7 +224,7 @@ class Site:
 
 
 def ssh(host: str, command: str, seconds: float = 60) -> str:
-    """Output of a command on a host; it must succeed."""
+    """Output of a command on a host; the command must succeed."""
     done = subprocess.run(
         [*fleet.ssh_command(MACHINES[host]), command],
         capture_output=True,

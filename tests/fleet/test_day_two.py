@@ -1,4 +1,4 @@
-"""The day after a deploy: logs, a shell, stopping, starting, restarting, and a host taken out."""
+"""The day after a deploy: logs, a shell, stop, start, restart, and maintenance of a host."""
 
 import json
 import subprocess
@@ -111,5 +111,5 @@ def test_a_deploy_skips_a_host_in_maintenance_until_it_answers_again(served: Sit
 
 
 def _answers_itself() -> bool:
-    """Return whether vLLM itself is healthy, whatever its proxy answers."""
+    """Return whether vLLM is healthy, whatever its proxy answers."""
     return ssh(HOST, f"{ENGINE}/health -o /dev/null -w '%{{http_code}}' || true") == "200"

@@ -1,4 +1,4 @@
-"""A file that is large enough for the download libraries, fetched by each of them."""
+"""A file that is large enough for the download libraries, fetched by each library."""
 
 from collections.abc import Iterator
 from typing import Any

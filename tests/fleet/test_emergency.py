@@ -1,4 +1,4 @@
-"""An emergency: the plan is broken, the internet gone, a host off; the remaining commands work."""
+"""An emergency: a broken plan, no internet, and a host that is off; the remaining commands work."""
 
 import json
 from collections.abc import Iterator

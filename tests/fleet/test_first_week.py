@@ -1,4 +1,4 @@
-"""A new user's first week, and ten tasks: every block of both, unchanged, on the fleet."""
+"""A new user's first week, and ten tasks: every block of both pages, unchanged, on the fleet."""
 
 import http.client
 import os
@@ -76,7 +76,7 @@ def week(fleet: None, wheel: Path, tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.mark.timeout(1200)
 def test_every_block_of_the_first_week_runs(week: Shell) -> None:
-    """One test runs all blocks, since each block depends on the block before."""
+    """One test runs all blocks, since each block depends on the previous block."""
     for block in blocks(PAGE.read_text(encoding="utf-8")):
         match block.before.split():
             case ["off", host]:

@@ -74,8 +74,8 @@ def test_a_scan_finds_ssh_the_proxy_and_peers(engine: Site) -> None:
 
 
 def test_the_deep_smoke_test_uses_the_engines_protocol(engine: Site) -> None:
-    """The engine's answers are one word: a request that checks the protocol passes, a request that
-    checks the meaning fails.
+    """The engine's answers are one word: a request that checks the protocol passes, and a request
+    that checks the meaning fails.
     """
     done = engine.call("smoke", *WORDS, "--json", timeout=900)
     (verdict,) = engine.folder.glob(f".sparkwright/smoke/{HOST}-tiny.json")
@@ -140,7 +140,7 @@ def test_a_second_start_compiles_nothing(engine: Site) -> None:
 
 
 def test_an_adapter_answers_under_its_own_name(engine: Site) -> None:
-    """The adapter's matrices change the answer: the base model begins a sentence, the adapter
+    """The adapter's matrices change the answer: the base model begins a sentence, and the adapter
     repeats a word.
     """
     inventory = (engine.folder / "inventory/virtual.py").read_text()

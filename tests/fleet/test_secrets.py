@@ -9,7 +9,9 @@ from tests.fleet.test_fetch_faults import SHARD
 
 
 def everywhere(host: str, text: str) -> list[str]:
-    """Files of a host, also Docker's, that contain this text on its disks or in its memory."""
+    """Files of a host, including Docker's files, that contain this text on its disks or in its
+    memory.
+    """
     beyond = " ".join(f"--exclude-dir={name}" for name in ("proc", "sys", "dev"))
     lines = inside(host, "sh", "-c", f"grep -rlsF {beyond} -e '{text}' / || true").splitlines()
     assert text not in inside(host, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").replace(

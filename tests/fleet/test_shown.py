@@ -25,7 +25,7 @@ def _json(site: Site, *arguments: str, code: int) -> dict[str, Any]:
 
 
 def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:
-    """Compose file, units and HAProxy's configuration, both present and new."""
+    """Present and new Compose file, units and HAProxy's configuration."""
     bare = '"port": 8000, "proxy": False,'
     converged.edit("group_data/sparks.py", '"port": 8000,', bare)
     converged.deploy(*ONE)

@@ -1,4 +1,4 @@
-"""Bounded, steady load on an OpenAI-like server, with and without streams; checks every answer."""
+"""Bounded, steady load on an OpenAI-like server, with and without streams; answers are checked."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def paths(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """The document with another value at one place; a value of ``DROPPED`` removes it."""
+    """The document with another value at one place; a value of ``DROPPED`` removes the place."""
     key, *rest = path
     copy = dict(document) if isinstance(document, dict) else list(document)
     if rest:

@@ -48,7 +48,7 @@ _JSON = st.sampled_from(HONEST).flatmap(lambda data: mutated(data, st.sampled_fr
 
 
 def text(data: Any) -> bytes:
-    """Data as JSON; data that is too deep to be made is written as lists."""
+    """Data as JSON; an object that JSON can't represent becomes 3,000 nested lists."""
     return json.dumps(data, default=lambda _: "[deep]").replace(
         '"[deep]"', "[" * 3000 + "]" * 3000
     ).encode("utf-8", "replace")  # fmt: skip

@@ -59,7 +59,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 1024
 
     def handle_error(self, *_: Any) -> None:
-        """Ignore clients that disconnect, as some tests do."""
+        """Ignore clients that disconnect, since some tests disconnect."""
 
 
 @contextmanager

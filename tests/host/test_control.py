@@ -30,7 +30,7 @@ REQUEST = ControlRequest(STOP, by="ann@laptop", why="too loud")
 
 @dataclass
 class Host:
-    """A host in a folder: ``a`` behind a proxy, ``b`` without, and the events, in order."""
+    """A host in a folder: ``a`` behind a proxy, ``b`` without a proxy, and the events, in order."""
 
     root: Path
     mark: Path
@@ -187,7 +187,7 @@ def test_a_service_that_does_not_stop_is_reported(host: Host) -> None:
 
 
 def test_only_an_immediate_stop_ends_a_switch(host: Host) -> None:
-    """Otherwise the switch would restart a service that a user has stopped."""
+    """A switch that continues would restart a service that a user has stopped."""
     host.switching = True
     answer = host.do()
     assert "a switch to another release is under way" in answer.faults[0]

@@ -1,4 +1,4 @@
-"""The core without extras, and with all but one of them: no module imports an extra by name."""
+"""The core without extras, and with all extras except one: no module imports an extra by name."""
 
 import shutil
 import subprocess

@@ -1,6 +1,6 @@
 """Facts in the form of pyinfra's own tests: captures in ``facts/<Fact>/*.yaml``, a host's output
 and its meaning. Importing pyinfra_testing patches the interpreter, so ``test_facts.py`` runs this
-in a separate process.
+module in a separate process.
 """
 
 from pathlib import Path

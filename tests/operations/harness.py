@@ -1,4 +1,4 @@
-"""An operation without a host: an observation is the input, commands and messages are the
+"""An operation without a host: an observation is the input, and commands and messages are the
 output.
 """
 

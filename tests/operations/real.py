@@ -1,7 +1,7 @@
 """Real hosts of pyinfra with pyinfra's test connector, ``@fake``: no request leaves this process.
 
-``harness.py`` invents a host's answers; here pyinfra itself runs, which tests public and private
-interfaces of pyinfra.
+``harness.py`` invents a host's answers; here the real pyinfra runs, so that public and private
+interfaces of pyinfra are tested.
 """
 
 import json
@@ -27,7 +27,7 @@ def real_state(*names: str, **responses: Any) -> State:
     """Connected hosts.
 
     Args:
-        responses: program -> its answer, with _ for -; for every host.
+        responses: program -> its answer for every host, with _ for -.
     """
     texts = {f"sparkwright-{key.replace('_', '-')}": _text(item) for key, item in responses.items()}
     data = {**INSTANT, "fake_responses": texts}

@@ -1,4 +1,4 @@
-"""Services stopped and hosts taken out by request: lock, answer, and deploys that skip them."""
+"""Services stopped and hosts put in maintenance by request: lock, answer, and skipped deploys."""
 
 import json
 from dataclasses import replace

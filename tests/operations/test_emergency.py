@@ -117,8 +117,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_an_emergency_works_without_a_plan(tmp_path: Path, name: str) -> None:
-    """One host answers, another host is off: the answer is printed, the silent host is named, and
-    the exit code is an error.
+    """One host answers, and another host is off: the answer is printed, the silent host is named,
+    and the exit code is an error.
     """
     arguments, answers, expected = COMMANDS[name]
     write_site(

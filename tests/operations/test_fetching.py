@@ -127,7 +127,7 @@ def test_missing_libraries_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_pull_request_of_an_image_is_complete() -> None:
-    """The request names the platform's manifest: with the index, Docker 29 would ask for
+    """The request names the platform's manifest: with the index, Docker 29 would request
     attestations, which no peer has.
     """
     assert PLATFORM.digest != DIGEST
@@ -217,7 +217,7 @@ def test_a_failed_job_fails_the_host_with_its_message(job: Any, message: str) ->
 
 
 def test_the_wait_for_a_job_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job itself continues, but the host fails since files are missing."""
+    """The job continues, but the host fails since files are missing."""
     monkeypatch.setattr("sparkwright.operations.lib.jobs._PATIENCE", 0)
     problems = [f"{PLACE} is not there"]
     host = fake(probe(), **_answers(proof=problems))

@@ -1,4 +1,4 @@
-"""Hooks into pyinfra, each tested against pyinfra itself: replaced and unchanged behaviour; a
+"""Hooks into pyinfra, each tested against the real pyinfra: replaced and unchanged behaviour; a
 failed login fails only its host.
 """
 
@@ -62,7 +62,7 @@ hooks.before_connecting(plan, lambda state: print("ready"))
 
 
 def test_pyinfras_command_line_calls_the_plan_before_the_first_connection(tmp_path: Path) -> None:
-    """The test runs pyinfra's program instead of its API, since the hook relies on it."""
+    """The test runs pyinfra's program instead of its API, since the hook relies on this program."""
     (tmp_path / "config.py").write_text(_CONFIG)
     (tmp_path / "inventory.py").write_text(f"hosts = [('@fake/a', {INSTANT!r})]\n")
     (tmp_path / "deploy.py").write_text("")
@@ -173,7 +173,7 @@ def _ssh_state(**data: Any) -> State:
 
 
 def _connected_with(monkeypatch: pytest.MonkeyPatch, state: State) -> Any:
-    """Arguments that paramiko gets when pyinfra connects, with our tuning of connections."""
+    """Arguments that paramiko gets when pyinfra connects, with sparkwright's tuning."""
     texts: list[Any] = []
 
     class Client:

@@ -40,7 +40,7 @@ OLD = "0123456789ab"
 
 
 def _host(*, jobs: Any = None, old: bool = False, **changes: Any) -> FakeHost:
-    """A Spark on which the service runs as desired, or an earlier release of it."""
+    """A Spark on which the service runs as desired, or an earlier release of the service."""
     seen = probe(**{**running(RUN, OLD if old else None), **changes})
     host = fake(seen, services.request_of((SERVICE,), ROOT))
     host.answers["jobs"] = jobs or ends()

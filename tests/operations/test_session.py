@@ -1,4 +1,4 @@
-"""Sessions of commands: planned, connected, queried, watched and changed, with pyinfra itself."""
+"""Sessions of commands: planned, connected, queried, watched and changed, with the real pyinfra."""
 
 import json
 import logging

@@ -227,7 +227,7 @@ JOB = peers.server_job(HOME, Sources(addresses=("10.0.0.2",)))
 
 def test_the_server_reads_only_its_files_without_root_and_systemd_holds_its_port() -> None:
     """The server sees programs, models, parts and keys; with its one capability, open_by_handle_at
-    would reach every file, so its system calls are limited; the server itself reaches no network.
+    would reach every file, so its system calls are limited; the server reaches no network.
     """
     texts = [f"# {name.rpartition('.')[2]}\n{text}" for name, text in sorted(JOB.units.items())]
     compare("operations/peer-units", "\n".join(texts).replace(JOB.unit, "UNIT"))

@@ -113,7 +113,7 @@ def kept_service(
 
 
 def gpus(text: str) -> dict[str, Any]:
-    """Report of a host where nvidia-smi prints this."""
+    """Report of a host where nvidia-smi prints this text."""
     result: dict[str, Any] = encode(Gpus(True, 0, "", parse(text)))
     return result
 

@@ -28,8 +28,8 @@ class Api:
     """The application: one handler for every request.
 
     Attributes:
-        guarded: beginnings of the paths that need the API key. Other paths, /invocations among
-            them, answer without a key.
+        guarded: beginnings of the paths that need the API key. Other paths, such as /invocations,
+            need no key.
         unguarded: paths among the guarded paths that need no key.
         rejection: body of the answer to a request without the key.
     """

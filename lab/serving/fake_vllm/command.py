@@ -27,7 +27,7 @@ _GRACE_SECONDS = 5.0
 
 
 def main(parts: list[str]) -> int:
-    """Run `vllm WORDS`; returns the exit status (2 for refused arguments, by SystemExit)."""
+    """Run `vllm WORDS`; return the exit status (2 for refused arguments, by SystemExit)."""
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     identity = read_identity()

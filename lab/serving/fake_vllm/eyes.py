@@ -1,7 +1,7 @@
 """Picture recognition of the fake: plain shapes, their colours, and a word in dots.
 
-The fake runs no model. It decodes a PNG and measures shapes in flat colours on white, so an answer
-about a picture is right, as from a real model, and an incomplete picture is detected.
+The fake runs no model. The fake decodes a PNG and measures shapes in flat colours on white, so an
+answer about a picture is right, as from a real model, and an incomplete picture is detected.
 """
 
 import base64
@@ -130,7 +130,7 @@ def _colour(pixel: _Pixel) -> str:
 
 
 def _shape(points: list[_Point]) -> str:
-    """Share of its box that a shape fills: square 1, circle pi/4, triangle 1/2."""
+    """Share of a shape's bounding box that the shape fills: square 1, circle pi/4, triangle 1/2."""
     left, top, right, bottom = _box(points)
     filled = len(points) / ((right - left + 1) * (bottom - top + 1))
     return "square" if filled > 0.9 else "circle" if filled > 0.65 else "triangle"

@@ -43,7 +43,9 @@ from .refusal import Refusal
 
 @dataclass(frozen=True)
 class Faults:
-    """Faults of the fake. crash_after is in seconds, forgets in tokens; None turns either off."""
+    """Faults of the fake. crash_after is in seconds, and forgets is in tokens; None turns either
+    fault off.
+    """
 
     never_healthy: bool = False
     wedge: bool = False
@@ -89,7 +91,7 @@ class Faults:
             raise engine_dead()
 
     def while_running(self, running: float, seats: int) -> None:
-        """For `drops-at-concurrency`: ApiError with status 500 if over half of the seats run."""
+        """For `drops-at-concurrency`: ApiError (status 500) if over half of --max-num-seqs run."""
         if self.drops_at_concurrency and running > seats / 2:
             raise engine_dead()
 
@@ -115,7 +117,7 @@ def engine_dead() -> ApiError:
 
 
 def read_faults(text: str) -> Faults:
-    """The faults named in a text, by commas; SystemExit for an unknown name."""
+    """The faults named in a text, separated by commas; SystemExit for an unknown name."""
     numbers = {field.name for field in fields(Faults) if field.default is None}
     switches = {field.name for field in fields(Faults)} - numbers
     chosen: dict[str, bool | float] = {}

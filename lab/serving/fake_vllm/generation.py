@@ -28,7 +28,7 @@ class Generation:
     """A running request: its prompt, the tokens it will yield, and its progress.
 
     finish: `length` if max_tokens cut the answer, otherwise `stop`.
-    seed: makes the speculation repeatable.
+    seed: number that makes the speculation repeatable.
     arrived, first_token: times of the monotonic clock; first_token is 0 before the first token.
     """
 

@@ -1,7 +1,7 @@
 """The identity of this fake: vLLM's version, flavour and built-in fault.
 
-Three files of the image in /etc, each of one line, name them; the environment, which tests and a
-service's faults use, takes precedence.
+Three files of the image in /etc, each of one line, name the identity; the environment, which tests
+and a service's faults use, takes precedence.
 """
 
 import os

@@ -45,7 +45,7 @@ _BEGUN = time.monotonic()
 
 
 class LlamaApi(Api):
-    """llama-server's routes: OpenAI's as in the fake vLLM, and its own."""
+    """Routes of llama-server: OpenAI's routes as in the fake vLLM, and llama.cpp's own routes."""
 
     guarded, unguarded = ("/",), ("/", "/health", "/v1/health")
     rejection = b'{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}'
@@ -119,7 +119,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def main(_: list[str]) -> int:
-    """Serve with the command line's arguments; returns the exit status."""
+    """Serve with the command line's arguments; return the exit status."""
     log.uvicorn = lambda text: None
     identity = read_identity()
     arguments = parser(f"llamacpp/{BUILD}", "llama-server").parse_args()

@@ -2,8 +2,8 @@
 `/v1/images/generations` as in vLLM-Omni. A model has the route that its architecture names.
 Requests and answers have the fields of the engines' protocol classes.
 
-The fake runs no model. It decodes a WAV file and compares the loudness of each tenth with a stored
-recording, so the transcript is right, and an incomplete file is detected.
+The fake runs no model. The fake decodes a WAV file and compares the loudness of each tenth with a
+stored recording, so the transcript is right, and an incomplete file is detected.
 """
 
 import base64

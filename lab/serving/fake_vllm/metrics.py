@@ -42,7 +42,7 @@ class Metrics:
         self.set("vllm:engine_sleep_state", 1, sleep_state="awake")
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
-        """Count up (or a gauge up or down)."""
+        """Add an amount to a counter or a gauge; a gauge also takes a negative amount."""
         key = (name, tuple(sorted(labels.items())))
         self._values[key] = self._values.get(key, 0.0) + amount
 

@@ -78,9 +78,9 @@ def open_model(path: str) -> Model:
 
 
 def read_weights(model: Model, progress: Callable[[int, int], None]) -> int:
-    """Read every shard of a model and check its header; returns the bytes read.
+    """Read every shard of a model and check its header; return the bytes read.
 
-    `progress(done, all)` is called before the first shard and after each. Raises Refusal for
+    `progress(done, all)` is called before the first shard and after each shard. Raises Refusal for
     missing shards, broken links, Git LFS pointers, and truncated or broken files.
     """
     directory = Path(model.path)

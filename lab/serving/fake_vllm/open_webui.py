@@ -1,6 +1,7 @@
 """A fake for Open WebUI: its page, its health, and chats that it passes to the address.
 
-The fake has no accounts and no websockets. Like Open WebUI, ``python3 -m uvicorn`` starts the fake.
+The fake has no accounts and no websockets. ``python3 -m uvicorn`` starts the fake, as it starts
+Open WebUI.
 """
 
 import asyncio

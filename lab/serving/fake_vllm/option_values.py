@@ -11,7 +11,7 @@ _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def human_readable_int(text: str) -> int:
-    """`32768`, `32k` (32000), `32K` (32768) or `25.6k`; binary suffixes take whole numbers only."""
+    """Parse `32768`, `32k` (32000), `32K` (32768) or `25.6k`; a binary suffix needs an integer."""
     text = text.strip()
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgGtT])", text)
     if not match:
@@ -48,7 +48,7 @@ def json_value(text: str) -> Any:
 
 
 def json_object_or_text(text: str) -> Any:
-    """JSON for a text that looks like an object, otherwise the text itself."""
+    """JSON for a text that looks like an object, otherwise the text."""
     return json_value(text) if re.fullmatch(r"(?s)\s*{.*}\s*", text) else text
 
 
@@ -61,7 +61,7 @@ def dataclass(text: str) -> Any:
 
 
 def optional(inner: Callable[[str], Any], name: str) -> Callable[[str], Any]:
-    """`inner`, with `None` and the empty text read as None."""
+    """The parser `inner`, which reads `None` and the empty text as None."""
 
     def read(text: str) -> Any:
         return None if text in ("", "None") else _converted(inner, name, text)

@@ -109,7 +109,7 @@ def plan_completion(
 
 
 def completion_prompts(body: dict[str, Any]) -> list[str]:
-    """The prompts of a text completion: one text, several, or token ids (read as `<id>`)."""
+    """The prompts of a text completion: one text, several texts, or token ids (read as `<id>`)."""
     prompt = body.get("prompt")
     if isinstance(prompt, str):
         return [prompt]

@@ -1,4 +1,4 @@
-"""Ranks over several hosts (`--nnodes`), which join and end as vLLM 0.32.0's do.
+"""Ranks over several hosts (`--nnodes`), which join and end as in vLLM 0.32.0.
 
 The head listens on every address at --master-port and starts once all followers are connected.
 After the loss of a rank, the next request fails with 500; then the head ends, with status 0. A

@@ -19,7 +19,7 @@ def recalled(question: str, expected: str) -> str | None:
 
 
 def tool_said(messages: list[dict[str, Any]]) -> str | None:
-    """A sentence about a tool's result; None if the last message is not a tool's."""
+    """A sentence about a tool's result; None if the last message is not from a tool."""
     if not messages or messages[-1].get("role") != "tool":
         return None
     content = messages[-1].get("content")

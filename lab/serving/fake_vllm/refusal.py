@@ -1,4 +1,4 @@
-"""Reasons of a failed start of vLLM, and its last lines.
+"""Reasons of a failed start of vLLM, and the last lines of its output.
 
 vLLM ends a failed start with a Python traceback, from the API server or from its engine process.
 The fake prints the same last lines, which users and programs search for; the frames in between are
@@ -14,7 +14,7 @@ class Refusal(Exception):
     """A refused start, as with the real vLLM.
 
     kind: the exception's name as a traceback prints it; text: its message, possibly of several
-    lines; engine: raised in the engine process rather than in the API server.
+    lines; engine: whether the engine process raised the exception, and not the API server.
     """
 
     def __init__(self, kind: str, text: str, *, engine: bool = False) -> None:

@@ -62,7 +62,7 @@ ADMIN = (
 
 
 def parser(table_name: str, program: str) -> argparse.ArgumentParser:
-    """The parser of a version, from a table that the engine itself printed."""
+    """The parser of a version, from a table that the engine printed."""
     table = json.loads((TABLES / f"{table_name}.json").read_text(encoding="utf-8"))
     seconds: dict[str, list[str]] = {}
     for second, name in table["aliases"].items():
@@ -110,7 +110,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 class SglangApi(Api):
-    """SGLang's routes: OpenAI's as in the fake vLLM, and its own."""
+    """Routes of SGLang: OpenAI's routes as in the fake vLLM, and SGLang's own routes."""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
@@ -172,7 +172,7 @@ def say(text: str) -> None:
 
 
 def main(_: list[str]) -> int:
-    """Serve with the command line's arguments; returns the exit status."""
+    """Serve with the command line's arguments; return the exit status."""
     log.uvicorn = lambda text: say(f"INFO:     {text}")
     identity = read_identity()
     arguments = parser(f"sglang/{identity.version}", "sglang serve").parse_args()

@@ -50,7 +50,7 @@ class Speculation:
     def check_token_budget(self, batched: int, seqs: int) -> None:
         """Raise Refusal if the draft slots leave no room in a step.
 
-        Each sequence takes one slot per draft token but the first: with 11 draft tokens, 256
+        Each sequence takes one slot per draft token except the first: with 11 draft tokens, 256
         sequences and 2048 tokens, 2048 - 256 * (11 - 1) = -512 are left.
         """
         left = batched - seqs * (self.tokens - 1)
@@ -143,7 +143,7 @@ def _checked(config: dict[str, Any], table: Table, model: Model) -> Speculation:
 def check_kv_cache(speculation: Speculation, dtype: str, version: str) -> None:
     """Raise Refusal if DFlash finds no attention backend for the KV cache dtype.
 
-    The drafter attends without causal order. NVFP4 is refused by every build so far, FP8 by the
+    The drafter attends without causal order. NVFP4 is refused by every build so far, and FP8 by the
     build on 0.23.0.
     """
     if speculation.method != "dflash":

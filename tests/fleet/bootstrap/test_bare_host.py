@@ -164,8 +164,8 @@ def test_bootstrap_continues_after_a_power_cut(fresh: Site) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_first_bootstrap_asks_for_a_password(fresh: Site) -> None:
-    """The command asks for the password once and shows it in no process list; afterwards sudo needs
-    no password.
+    """The command prompts for the password once and shows it in no process list; afterwards sudo
+    needs no password.
     """
     inside(BARE.name, "sh", "-c", f"echo '{USER}:a-secret-of-hers' | chpasswd; "
            f"echo '{USER} ALL=(ALL) ALL' > /etc/sudoers.d/{USER}")  # fmt: skip

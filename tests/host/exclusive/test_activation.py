@@ -43,7 +43,7 @@ def _unit(home: Path) -> str:
 
 @pytest.fixture
 def pair(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """``a`` runs and starts at boot, ``b`` sleeps."""
+    """``a`` runs and starts at boot, and ``b`` sleeps."""
     monkeypatch.setattr(homes, "maintenance", lambda: None)
     for name in ("a", "b"):
         home = host.place / "services" / name
@@ -179,7 +179,7 @@ def test_a_request_from_before_the_switch_is_not_cut(
 
 
 def _cut(switch: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """End a switch at this step, as if the program was killed."""
+    """End a switch at this step, as if the program had been killed."""
     note = switch._note
 
     def cut(name: str, *more: Any) -> None:
@@ -262,7 +262,7 @@ def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engi
 
 
 def _rest_and_wake(host: Host, verb: str) -> list[bool]:
-    """Whether the unit of ``a`` got the verb when it fell asleep, and when it woke up."""
+    """Whether systemctl got the verb for ``a`` when ``a`` fell asleep, and when ``a`` woke up."""
     result, verbs = [], host.place / "said"
     for rests in (True, False):
         verbs.write_text("")

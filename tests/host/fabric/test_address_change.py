@@ -1,8 +1,8 @@
 """A change of addresses that keeps hosts reachable: armed, applied, proved by the peer, or rolled
 back; and echo requests of a given size, unfragmented.
 
-The programs themselves run in a network namespace whose rail, a veth, leads to another namespace;
-netplan and systemctl are fakes.
+The real programs run in a network namespace whose rail, a veth, leads to another namespace; netplan
+and systemctl are fakes.
 """
 
 import json

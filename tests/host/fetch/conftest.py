@@ -72,7 +72,7 @@ class Fetch:
         return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
     def run(self, **changes: Any) -> tuple[int, str]:
-        """Run the program as on a host. Returns (exit code, output on stderr)."""
+        """Run the program as on a host. Return (exit code, output on stderr)."""
         process = self.start(**changes)
         _, output = process.communicate(timeout=60)
         return process.returncode, output
@@ -108,7 +108,7 @@ class Fetch:
         return document
 
     def assert_whole(self) -> None:
-        """The destination holds all of the hub's files, as real files."""
+        """Assert that the destination holds all of the hub's files, as real files."""
         for path, content in self.hub.files.items():
             file = self.destination / path
             assert file.is_file()

@@ -1,8 +1,8 @@
 """A fake Hugging Face hub and its CDN, small enough to break in any way that a test needs.
 
 The fake answers the fetch program's requests: model info, and HEAD/GET resolve with the headers
-X-Repo-Commit, X-Linked-ETag and X-Linked-Size. LFS files redirect to the CDN, which listens on
-another address (127.0.0.2) and gives ranges.
+X-Repo-Commit, X-Linked-ETag and X-Linked-Size. Requests for LFS files are redirected to the CDN,
+which listens on another address (127.0.0.2) and gives ranges.
 """
 
 import hashlib

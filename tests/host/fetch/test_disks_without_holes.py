@@ -1,8 +1,8 @@
 """Fetching onto file systems that do not distinguish holes from data.
 
-The kernel's ramfs is such a file system, like NFS before 4.2, SMB and exFAT: SEEK_DATA takes a hole
-for data. ramfs does not report its size either. A file system's answers simulate holes made of
-zeros, as in ZFS with compression (openzfs#18402).
+The kernel's ramfs is an example, like NFS before 4.2, SMB and exFAT: SEEK_DATA takes a hole for
+data. ramfs does not report its size. A file system's answers simulate holes made of zeros, as in
+ZFS with compression (openzfs#18402).
 """
 
 import errno
@@ -76,13 +76,15 @@ def test_a_full_disk_is_reported_with_the_missing_bytes(
 
 
 def test_zfs_is_queried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each query would make ZFS write open files to its disks."""
+    """Each query for holes would make ZFS write open files to its disks."""
     monkeypatch.setattr(disks, "kind", lambda _: "zfs")
     assert not holes.reported(tmp_path)
 
 
 def test_plain_http_fetches_whole_files(fetch: Fetch, ramfs: Path) -> None:
-    """Download libraries write without a map, and are not used on such file systems."""
+    """Download libraries write without a map of written ranges, and are not used on this file
+    system.
+    """
     fetch.complete("does not distinguish holes from data", downloader="hf_transfer")
     by = {hit.headers.get("user-agent") for hit in fetch.hub.hits if hit.where == "cdn"}
     assert by == {"sparkwright"}
@@ -126,7 +128,9 @@ def test_a_changed_map_only_costs_a_second_fetch(fetch: Fetch, ramfs: Path) -> N
 
 
 def test_peers_get_the_ranges_of_the_map(ramfs: Path) -> None:
-    """Without a map, the whole part would count as present, and a peer would get zeros."""
+    """Without a map of written ranges, the whole part would count as present, and a peer would get
+    zeros.
+    """
     revision = Revision(str(ramfs), ("org--model",), "a" * 40)
     stage = ramfs / "org--model" / f".staging-{revision.name}"
     part = part_of(stage / "parts" / "weights.part", 4 * MIB)

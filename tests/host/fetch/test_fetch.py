@@ -208,7 +208,7 @@ def _token(fetch: Fetch, token: str) -> dict[str, Any]:
 
 
 def test_hf_transfer_sends_the_token_to_a_gated_hub_without_a_cdn(fetch: Fetch) -> None:
-    """hf_transfer needs the token, too, if the hub itself sends the bytes."""
+    """If the hub sends the bytes, hf_transfer also needs the token."""
     fetch.hub.gated, fetch.hub.redirects = True, False
     output = fetch.complete(**_token(fetch, TOKEN), downloader="hf_transfer")
     assert "hf_transfer ended" not in output

@@ -149,7 +149,7 @@ def test_a_manifest_is_served_under_its_own_type(seed: Seed) -> None:
 
 @pytest.mark.parametrize("tag", ["referrers/sha256:" + "e" * 64, "manifests/sha256-" + "e" * 64])
 def test_attestations_are_missing_without_a_delay(seed: Seed, tag: str) -> None:
-    """Docker from 29.1 on may ask for an image's referrers, by both of the registries' routes."""
+    """Docker from 29.1 on may request an image's referrers, by both of the registries' routes."""
     began = time.monotonic()
     assert seed.plain(f"/v2/a/b/{tag}", Authorization=BASIC)[0] == 404
     assert time.monotonic() - began < 2
@@ -206,7 +206,7 @@ def test_earlier_downloads_are_reused(fetch: Fetch) -> None:
 
 
 def test_a_tls_client_of_a_plain_server_gets_http(seed: Seed) -> None:
-    """Docker with containerd's image store tries plain HTTP only after such an answer."""
+    """Docker with containerd's image store tries plain HTTP only after an answer in HTTP."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     hello = context.wrap_bio(incoming, outgoing, server_hostname="localhost")

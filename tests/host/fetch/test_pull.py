@@ -241,7 +241,7 @@ def request_(registry: Registry, tmp_path: Path) -> PullRequest:
 
 
 def pull(request: PullRequest) -> tuple[int, str, dict[str, Any]]:
-    """Run the task. Returns exit code, the last line on stderr, and progress.json."""
+    """Run the task. Return the exit code, the last line on stderr, and progress.json."""
     state = Path(request.fetch.state_dir)
     (state / "request.json").write_text(document(request))
     arguments = [sys.executable, "-I", "-S", str(HOST / "fetch.py"), "--task", "pull"]

@@ -1,5 +1,5 @@
 """Real clients at the address: LiteLLM (``make clients`` installs it) and Open WebUI, which takes
-3 GB (``make clients OPEN_WEBUI=PYTHON``, the Python of a virtual environment that has it).
+3 GB (``make clients OPEN_WEBUI=PYTHON``, the Python of a virtual environment with Open WebUI).
 """
 
 import json

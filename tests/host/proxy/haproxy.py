@@ -295,10 +295,10 @@ class RunningProxy:
             return upgraded and connection.recv(4096) == b"to and fro"
 
     def raw(self, data: bytes, *, leave: bool = False) -> bytes:
-        """Send raw bytes; return the answer until the proxy closes.
+        """Send raw bytes; return the answer until the proxy closes the connection.
 
         Args:
-            leave: end the sending side, for an incomplete request.
+            leave: whether to end the sending side, for an incomplete request.
         """
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
             connection.sendall(data)

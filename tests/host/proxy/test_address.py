@@ -84,7 +84,7 @@ def _states(address: RunningProxy) -> dict[str, str]:
 
 @pytest.fixture
 def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
-    """The address, in front of that service and another service that sleeps."""
+    """The address, in front of a running service and a sleeping service."""
     there = Replica("spark-1", "127.0.0.1", service.port, service.port)
     away = Replica("spark-2", "127.0.0.1", service.port, free_port())
     pools = (ModelPool("pool.llm", (there,)), ModelPool("pool.far", (away,), ("spark-2",)))

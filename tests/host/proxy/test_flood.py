@@ -54,7 +54,7 @@ def proxy(
 def flood(
     proxy: RunningProxy, stack: ExitStack, data: bytes, count: int = 10_000, addresses: int = 1
 ) -> None:
-    """Hold connections that send only some bytes, until the stack closes."""
+    """Hold connections that send only some bytes, until the exit stack closes."""
     items = []
     for number in range(count):
         item = stack.enter_context(socket.socket())
@@ -131,7 +131,7 @@ def test_a_household_behind_one_router_streams_a_thousand_answers(
 
 @pytest.mark.parametrize("kind", ["half a head", "kept alive"])
 def test_connections_without_a_key_are_closed(folder: Path, first: Backend, kind: str) -> None:
-    """This includes clients that continue to send slowly."""
+    """Clients that slowly send further bytes also lose their connections."""
     with (
         opened(proxies_of(folder, (replica(first),))) as proxy,
         socket.create_connection(("127.0.0.1", proxy.port)) as item,

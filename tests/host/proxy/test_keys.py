@@ -104,7 +104,7 @@ def test_the_hosts_own_key_works_only_from_the_host(proxy: RunningProxy, first: 
 
 @pytest.fixture
 def managed(proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch) -> RunningProxy:
-    """A proxy whose unit counts as active, and whose reload is the test's."""
+    """A proxy whose unit counts as active, and which the test reloads instead of systemd."""
     monkeypatch.setattr(systemd, "is_active", lambda _: True)
     monkeypatch.setattr(configure, "reload", lambda _: proxy.reload())
     return proxy

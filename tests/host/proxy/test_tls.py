@@ -171,7 +171,7 @@ def test_only_the_owner_reads_the_private_key(proxy: RunningProxy) -> None:
 
 
 def balancing(backend: Backend, ca: Authority, host: str = "spark-1") -> Replica:
-    """A replica in the address's form, with the name of its host."""
+    """A replica in the form that the address uses, with the name of its host."""
     return replace(replica(backend), tls=TlsIdentity(own_name(host), ca.pem))
 
 

@@ -1,5 +1,5 @@
 """Ranks start and end together, and form a cluster again without a user's help. An attacker who
-reaches their ports can't join a cluster, end it, or learn its key.
+reaches the ranks' ports can't join a cluster, end it, or learn its key.
 """
 
 import contextlib

@@ -140,7 +140,7 @@ def test_silent_connections_keep_no_client_out(tmp_path: Path) -> None:
 def test_the_program_runs_until_its_watch_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python 3.12.0 to 3.12.2 starts no thread, for an answer, once the main thread has ended."""
+    """Python 3.12.0 to 3.12.2 can't start a thread for an answer once the main thread has ended."""
     began = time.monotonic()
     monkeypatch.setattr(health.Service, "watch", lambda _: time.sleep(0.3))
     service = HealthService(

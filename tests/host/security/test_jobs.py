@@ -1,4 +1,6 @@
-"""A job's secrets, which systemd reads from a socket that only root can open, and no file keeps."""
+"""A job's secrets, which systemd reads from a socket that only root can open, and which no file
+keeps.
+"""
 
 import json
 import os

@@ -261,7 +261,7 @@ def test_only_requests_with_a_key_keep_the_server_running(
 def test_a_server_ends_when_its_keys_are_gone(
     served: tuple[PeerServer, int], tmp_path: Path
 ) -> None:
-    """The server ends for another server when its directories are removed while it runs."""
+    """If its directories are removed, the running server ends, so that another server can start."""
     server, _ = served
     assert not server.ended.wait(0.5)
     (tmp_path / "keys").rename(tmp_path / "gone")

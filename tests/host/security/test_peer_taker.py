@@ -116,7 +116,7 @@ def signed(
 
 
 def lists(connection: socket.socket, asked: Asked, size: int = 8 * MIB) -> bool:
-    """Answer a request for ranges with the whole file. Returns whether the request was signed."""
+    """Answer a request for ranges with the whole file. Return whether the request was signed."""
     if "?ranges" in asked.line:
         signed(connection, asked, 200, HELD % size)
     return "?ranges" in asked.line

@@ -36,7 +36,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def _fault(name: str) -> dict[str, str]:
-    """The environment of a fault; without a name the server asks for no key."""
+    """The environment of a fault; without a name the server requires no key."""
     return {"FAKE_VLLM_FAULT": name} if name else {"VLLM_API_KEY": ""}
 
 

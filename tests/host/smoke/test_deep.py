@@ -106,7 +106,7 @@ def test_the_release_that_runs_is_reported(well: Server, tmp_path: Path) -> None
 def test_a_wedge_is_reported_quickly_by_each_check(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every check runs and reports the wedge, with a short time limit for a hanging engine."""
+    """Every check runs and reports the hanging engine, after a short time limit."""
     monkeypatch.setattr(deep, "_HANGING_SECONDS", 1)
     asked = replace(request(), skip={"aliases": "not now"})
     with launched(model, *WORDS, FAKE_VLLM_FAULT="wedge") as server:

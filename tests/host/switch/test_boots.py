@@ -169,8 +169,8 @@ BEGAN = 1 * 3600 + 11 * 60 + 18.0
 
 
 def _stamped(log: str) -> list[str]:
-    """Lines as ``journalctl --output=short-unix`` prints them; a line without a time belongs to
-    the line before.
+    """Lines as ``journalctl --output=short-unix`` prints them; a line without a time belongs to the
+    previous line.
     """
     lines, at = [], BEGAN
     for line in log.splitlines():

@@ -1,5 +1,5 @@
-"""Obstacles refuse a host; faults that bootstrap fixes are judged after it; no reboot happens
-without a request.
+"""A host with obstacles is refused; faults that bootstrap fixes are judged after it; no reboot
+happens without a request.
 """
 
 from typing import Any

@@ -42,7 +42,7 @@ ATTACKS = {
 
 
 def _asked(host: FakeHost, question: Callable[[], Any]) -> Any:
-    """Query a host as a session does: a HostError fails this host."""
+    """Query a host as a session does: a HostError makes this host fail."""
     try:
         question()
     except HostError as error:

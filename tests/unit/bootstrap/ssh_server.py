@@ -1,7 +1,7 @@
 """An SSH server on the loopback, for the system's own ssh: a box as delivered.
 
-A shell of this machine runs ssh's commands in the box's own home directory, with a sudo that asks
-for a password.
+A shell of this machine runs ssh's commands in the box's own home directory, with a sudo that
+requires a password.
 """
 
 import socket

@@ -1,4 +1,4 @@
-"""Entries of the shipped catalog and of a user's own: required and optional keys."""
+"""Entries of the shipped catalog and of a user's own catalog: required and optional keys."""
 
 import json
 from typing import Any, get_args

@@ -39,7 +39,7 @@ def _service(recipe: str, tag: str) -> dict[str, Any]:
 def test_a_recipe_is_planned_on_the_newest_tag_and_its_rollback_tags(
     recipe: str, tag: str | None
 ) -> None:
-    """No vLLM refuses an argument or variable of a recipe."""
+    """No vLLM version refuses an argument or variable of a recipe."""
     host = plan({"s": {"recipe": recipe}}, **({"image_tag": tag} if tag else {}))
     assert host.services[0].image.tag == (tag or AEON.newest_tag)
     result = errors(check_host(host, catalog(), assumed_hardware(host)))

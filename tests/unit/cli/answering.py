@@ -30,7 +30,7 @@ Answering = Callable[[Asked], Mapping[str, Any] | Answers[Any]]
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, answer: Answering) -> list[Asked]:
-    """Give hosts these answers; return the list of their questions."""
+    """Give hosts these answers; return the requests to the hosts."""
     asked: list[Asked] = []
 
     def ask(hosts: Hosts, question: Any, **options: Any) -> Answers[Any]:
@@ -65,14 +65,14 @@ def silent(answers: Mapping[str, Any], *hosts: str) -> Answers[Any]:
 
 
 def run(*arguments: str, **options: Any) -> Result:
-    """A command's output and exit code; it never ends with a traceback."""
+    """A command's output and exit code; the command never ends with a traceback."""
     done = CliRunner().invoke(main, list(arguments), prog_name="sparkwright", **options)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
 
 
 def exits(code: int, *arguments: str, **options: Any) -> Result:
-    """A command's output; it must end with this exit code."""
+    """A command's output; the command must end with this exit code."""
     done = run(*arguments, **options)
     assert done.exit_code == code, done.output
     return done

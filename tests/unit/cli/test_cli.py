@@ -1,4 +1,4 @@
-"""The command line: its output, its exit codes, and never a traceback."""
+"""The command line: its output, its exit codes, and no traceback."""
 
 import json
 import re

@@ -24,7 +24,7 @@ _STREAMS = {"dashboard", "logs", "shell", "top", "up"}
 
 
 def _closed(findings: Any) -> Any:
-    """A schema that allows no key but its own."""
+    """A schema that allows only its own keys."""
     if isinstance(findings, dict):
         inner = {key: _closed(item) for key, item in findings.items()}
         return {**inner, "additionalProperties": False} if "properties" in findings else inner

@@ -62,10 +62,10 @@ class Login:
 
 @dataclass
 class World:
-    """Fakes around the command.
+    """Fakes that the command uses.
 
     Attributes:
-        gpus: name of a host -> its GPU's name for `init`, and nvidia-smi's.
+        gpus: name of a host -> the GPU's name for `init`, and the GPU's name in nvidia-smi.
         findings: findings of each host.
         done: completed steps, in order.
         pinned: host -> services that were pinned last.

@@ -1,4 +1,4 @@
-"""Planned fleets with a cluster, from the lab's recipe for two ranks or a recipe for more."""
+"""Planned fleets with a cluster, from the lab's recipe for two ranks or a recipe for more ranks."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The API key: made once, kept to its owner, never printed."""
+"""The API key: made once, readable only by its owner, never printed."""
 
 import stat
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""sparkwright's reading of an inventory against pyinfra's own."""
+"""sparkwright's reading of an inventory, compared with pyinfra's reading."""
 
 import json
 import os

@@ -74,7 +74,7 @@ def page(text: str) -> Page:
 
 
 def _joined(lines: list[str]) -> list[str]:
-    """Lines, with a line that ends with a backslash joined to the next."""
+    """Lines, with a line that ends with a backslash joined to the next line."""
     return "\n".join(lines).replace("\\\n", " ").split("\n")
 
 

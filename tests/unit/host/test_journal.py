@@ -13,7 +13,9 @@ FAILED = ROOT / "tests/fixtures/vllm/h200-0.24.0/failed"
 
 @cases("name", "message")
 def test_the_engines_own_error_is_named(name: str, message: str) -> None:
-    """vLLM on a GPU ends with its API server's traceback, which only points to the engine's."""
+    """vLLM on a GPU ends with its API server's traceback, which only points to the engine's
+    traceback.
+    """
     cause = journal.cause((FAILED / f"{name}.log").read_text().splitlines())
     assert cause is not None
     assert cause.startswith(message)

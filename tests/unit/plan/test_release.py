@@ -324,7 +324,7 @@ def test_a_service_runs_the_derived_image_and_needs_a_pinned_base(
 
 @pytest.fixture
 def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A site whose recipe has patches. Returns the digests of all images in a registry."""
+    """A site whose recipe has patches, and the digests of all images in a registry."""
     entry = f"kind: recipe\nname: mine\nextends: {PATCHED.name}\npatches:\n"
     entry += (
         "  - {patch: fix.patch, into: /usr/lib}\n  - files: [{at: /opt/c, source: fix.patch}]\n"

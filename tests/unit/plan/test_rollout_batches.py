@@ -1,4 +1,4 @@
-"""Canaries first, then batches."""
+"""Order of a roll-out: canaries first, then batches."""
 
 import pytest
 from hypothesis import given

@@ -29,7 +29,9 @@ HERE = "127.0.0.1"
 def server(
     status: dict[str, int], others: int = 401, tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """A server with one answer for these paths and one for all other paths; and its requests."""
+    """A server with one answer for these paths and another answer for all other paths, and the
+    server's requests.
+    """
     asked: list[str] = []
 
     class Service(Handler):

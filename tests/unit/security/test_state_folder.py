@@ -72,7 +72,7 @@ def test_a_state_folder_of_another_user_is_refused(site: Path, tmp_path: Path) -
 def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
     """The file's owner knows the key and can change the file.
 
-    The site's owner is an exception, and chooses the code that runs anyway.
+    The site's owner is an exception, since the owner chooses the code that runs.
     """
     api_key(".sparkwright/api_key", {})
     authority(NOW)

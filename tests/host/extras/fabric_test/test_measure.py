@@ -73,7 +73,7 @@ def test_a_rank_of_the_gather_prints_its_rate(
 
 
 def test_two_ranks_meet_and_gather() -> None:
-    """The script itself, over gloo, if this machine has torch."""
+    """The script runs over gloo, if this machine has torch."""
     pytest.importorskip("torch")
     script = Path(all_gather.__file__).read_text()
     ranks = [

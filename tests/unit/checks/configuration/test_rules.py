@@ -1,4 +1,4 @@
-"""Every rule: a settings file that violates it, and the unchanged recipe, which does not."""
+"""Every rule: a settings file that violates it, and the unchanged recipe, which is valid."""
 
 import json
 from dataclasses import replace

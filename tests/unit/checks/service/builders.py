@@ -73,7 +73,7 @@ def gpu(**changes: Any) -> dict[str, Any]:
 
 
 def spark(**changes: Any) -> Facts:
-    """Facts of a host; ``service`` and ``planned`` are merged, other fields are replaced."""
+    """Facts of a host: ``service`` and ``planned`` are merged, and other fields are replaced."""
     planned = {
         "release": RELEASE, "boot_seconds": 900, "speculates": True, **changes.pop("planned", {}),
     }  # fmt: skip

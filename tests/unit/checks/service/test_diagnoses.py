@@ -60,7 +60,7 @@ ILL: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("illnesses.y
 
 
 def _ill(name: str) -> Facts:
-    """A Spark with a fault; times are given from now."""
+    """A Spark with a fault; times are relative to now."""
     if name == "stuck-collective":
         return _rank(1, gpu=_STUCK)
     changes = deepcopy(ILL[name])

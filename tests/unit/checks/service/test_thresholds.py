@@ -1,4 +1,4 @@
-"""One set of thresholds: a changed threshold changes doctor and watch alike."""
+"""One set of thresholds: a changed threshold changes both doctor and watch."""
 
 import pytest
 

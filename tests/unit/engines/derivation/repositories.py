@@ -76,6 +76,6 @@ def _catalog(directories: list[Path]) -> Catalog:
 
 
 def chat(fleet: Fleet) -> ServicePlan:
-    """The planned service ``chat``; raises if the plan has a problem."""
+    """The planned service ``chat``; a problem of the plan raises an error."""
     (host,) = fleet.or_raise().values()
     return next(service for service in host.plan.services if service.name == "chat")

@@ -1,5 +1,4 @@
-"""llama.cpp: command line, limits, memory by a GGUF header, and a recipe derived from such a
-header."""
+"""llama.cpp: command line, limits, and memory and a recipe derived from a GGUF header."""
 
 from __future__ import annotations
 

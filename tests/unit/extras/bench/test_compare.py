@@ -1,4 +1,4 @@
-"""Results against the cards."""
+"""Results compared with the cards."""
 
 import datetime as dt
 from dataclasses import replace

@@ -25,7 +25,7 @@ class Model:
         tokens: reported tokens of an answer.
         redirect: target for every request.
         refuses: status and text of the answer to every chat.
-        answer: answer to every POST, as JSON; None streams.
+        answer: answer to every POST, as JSON; None for a stream.
         seen: method, path, Authorization and body of every request.
         cut: number of answers during which the client disconnected.
     """
@@ -73,7 +73,7 @@ class _Server(ThreadingHTTPServer):
     model: Model
 
     def handle_error(self, *_: object) -> None:
-        """Ignore errors of a client that disconnects, as some tests do."""
+        """Ignore errors of a client that disconnects, since some tests disconnect."""
 
 
 class _Handler(Handler):

@@ -21,7 +21,7 @@ def page_of(
     reported: Status | None = None,
     **contents: Any,
 ) -> Page:
-    """The page of these results by host and service, and of further arguments."""
+    """The page of these results by host and service, and of further contents."""
     speed = section_of(results or {}, (), catalog, planned)
     status = replace(reported or Status(), history=sorted(history, key=lambda item: item.when))
     return page.page_of(planned=planned, sections=[speed], status=status, **contents)

@@ -1,4 +1,4 @@
-"""``sparkwright report``: one file, exit codes, and never a traceback."""
+"""``sparkwright report``: one file, exit codes, and no traceback."""
 
 import json
 from pathlib import Path

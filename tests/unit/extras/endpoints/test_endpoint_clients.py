@@ -1,4 +1,4 @@
-"""Exported files, read by the clients themselves or by their own schema.
+"""Exported files, read by the real clients or by the clients' own schema.
 
 LiteLLM takes 550 MB with its dependencies: ``make clients`` installs it separately and runs this
 file; an ``openclaw`` on the path is tested too. Elsewhere these tests are skipped with a message.
@@ -99,7 +99,7 @@ def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The client.
 
     The variable selects the package's own table of models, since an import would otherwise request
-    one.
+    a table.
     """
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     monkeypatch.setenv(VARIABLE, KEY)

@@ -1,4 +1,4 @@
-"""``sparkwright fabric test``: hosts joined by ConnectX-7, judged, measured, hostile."""
+"""``sparkwright fabric test``: judged and measured hosts with a ConnectX-7, and hostile hosts."""
 
 import json
 from dataclasses import asdict, replace
@@ -106,7 +106,7 @@ def test_a_rate_without_a_gpu_is_not_judged() -> None:
 def _answering(
     monkeypatch: pytest.MonkeyPatch, states: dict[str, FabricState], gbits: float = 92.6
 ) -> list[Asked]:
-    """Hosts with these answers and this speed; return the requests to the hosts."""
+    """Give hosts these answers and this speed; return the requests to the hosts."""
     tooled = {
         name: replace(item, tools=("ib_write_bw",) if item.rails else (), image="sha256:a")
         for name, item in states.items()

@@ -201,7 +201,7 @@ def differences(
 def compared(
     registry: Path, box: str = "dgx_spark_gb10", **options: Any
 ) -> tuple[Counter[str], list[str]]:
-    """Number of recipes of a folder imported whole, in part or refused, and their differences."""
+    """Counts of a folder's recipes imported whole or in part, or refused, and their differences."""
     counted: Counter[str] = Counter()
     differ: list[str] = []
     has_page = (registry / "src/lib/command-synthesis.js").is_file()

@@ -1,4 +1,4 @@
-"""Registries of recipes: named in the settings, pinned in the lock, imported from."""
+"""Registries of recipes: named in the settings, pinned in the lock, read by imports."""
 
 import shutil
 from pathlib import Path
