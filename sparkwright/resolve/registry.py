@@ -59,7 +59,7 @@ def verifier(file: str) -> Callable[[bytes, bytes], None]:
     Raises:
         UserError: the file has no public key (ECDSA on P-256 or Ed25519, in PEM).
     """
-    from cryptography.exceptions import UnsupportedAlgorithm  # 40 ms, only if a key is named
+    from cryptography.exceptions import UnsupportedAlgorithm  # takes 40 ms; only keys need it
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import load_pem_public_key

@@ -100,7 +100,7 @@ def prefix_cache(client: DeepClient) -> str:
     context = client.context()
     if not fits(context, tokens):
         raise Skip(f"{tokens} tokens, {_BLOCKS} blocks and more, do not fit a context of {context}")
-    # A random start, so that no other client's earlier request counts.
+    # The prompt starts with a random number, so that no earlier request of a client counts.
     prompt = client.body(
         f"{random.SystemRandom().getrandbits(64):x}\n{filler(client, tokens)}\nSay yes.", 2
     )

@@ -358,7 +358,7 @@ def test_a_request_waits_while_the_only_replica_is_drained(start: Opener, first:
     assert [request.result(PATIENCE).status for request in waiting] == [200, 200, 200]
 
 
-def test_a_request_that_waits_too_long_is_answered_503(start: Opener, first: Backend) -> None:
+def test_a_request_that_waits_too_long_gets_503(start: Opener, first: Backend) -> None:
     proxy = start(first, wait_seconds=1)
     proxy.put("one", "drain")
     answer = proxy.post(CHAT)
