@@ -19,7 +19,7 @@ DEBIAN = (
     "base-files", "bash", "dash", "coreutils", "libc-bin", "python3",
     "libnuma1", "libstdc++6",
     "util-linux",  # vLLM reads the cores from lscpu
-    "g++", "libpython3.11-dev", "openssl",  # inductor compiles for the CPU, and hashes its name
+    "g++", "libpython3.11-dev", "openssl",  # inductor compiles code for the CPU, named by a hash
 )  # fmt: skip
 PACKAGES = "usr/local/lib/python3.11/dist-packages"
 """Where Debian's Python looks for what its own packages did not bring."""
