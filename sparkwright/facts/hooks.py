@@ -289,7 +289,7 @@ def before_disconnecting(host: Host, leave: Callable[[], None]) -> None:
     (`test_connections_count_executions_and_their_end_releases_the_lock`).
     """
     connector: Any = host.connector
-    disconnect = getattr(connector, "disconnect", None)  # some connectors have no such method
+    disconnect = getattr(connector, "disconnect", None)  # some connectors lack this method
 
     def left() -> None:
         leave()

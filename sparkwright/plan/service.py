@@ -67,7 +67,7 @@ def _compiler(service: ServicePlan) -> dict[str, str]:
     """Return variables that limit a first boot's compilers, which otherwise start one job for each
     core.
     """
-    # Only this service counts: adding or removing another service must not change its release.
+    # Only this service counts: adding or removing another service must not change this release.
     own, needs = engine(service.engine), service.recipe.needs
     if not own.compiles:
         return {}

@@ -88,7 +88,8 @@ _MANIFESTS = (
 )
 #: Largest number of an index's entries: platforms, and an attestation of each platform.
 _MOST_PLATFORMS = 100
-#: Largest number of an image's signatures to check, and the annotation in which cosign stores each.
+#: Largest number of an image's signatures to check, and the annotation in which cosign stores a
+#: signature.
 _MOST_SIGNATURES, _SIGNATURE = 32, "dev.cosignproject.cosign/signature"
 #: Kernel's name of a machine -> registries' name.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}

@@ -230,7 +230,7 @@ def _message(role: str, content: str) -> dict[str, str]:
 
 def _conversation(target: Target, server: Published) -> None:
     """Read prompts until Ctrl-D; Ctrl-C at the prompt ends the chat like any command."""
-    import readline  # noqa: F401  gives input() its editing; its history stays in memory
+    import readline  # noqa: F401  adds line editing to input(), with a history in memory
 
     messages: list[dict[str, str]] = []
     while True:

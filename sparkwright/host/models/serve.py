@@ -414,7 +414,8 @@ async def _run(path: str, made: socket.socket, main_process: int) -> None:
     loop.add_signal_handler(signal.SIGHUP, address.reload)
     loop.add_signal_handler(signal.SIGTERM, ending.set)
     await address.ledger.flush()
-    # asyncio's own server would drop a connection that it accepted just before its end.
+    # asyncio's own server would drop a connection that it accepted just before the
+    # server's end.
     made.setblocking(False)
     loop.add_reader(made, address.accept, made)
     left = _FINISH

@@ -128,7 +128,7 @@ def concurrency(client: DeepClient) -> str:
     with ThreadPoolExecutor(max_workers=count) as pool:
         asked = [pool.submit(_echo, client, number) for number in range(count)]
         while wait(asked, timeout=0.1).not_done:
-            with suppress(Fault):  # if the server is busy or has ended, the answers show it
+            with suppress(Fault):  # the answers show whether the server is busy or has ended
                 peak = max(peak, client.metrics().values.get(metrics.RUNNING, 0.0))
     texts = [text for text in (request.result() for request in asked) if text]
     first = texts[0] if texts else "complete"
