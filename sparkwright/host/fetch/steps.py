@@ -132,7 +132,7 @@ def layer(folder: Path, steps: list[dict[str, dict[str, Any]]]) -> bytes:
     Raises:
         ValueError: a diff does not apply; the message has the file and the hunk.
     """
-    # A record of the steps in the image, so that a layer is never empty.
+    # Write a record of the steps into the image, so that a layer is never empty.
     files = {_RECORD: (folder / "steps.json").read_bytes()}
     for step in steps:
         for at, name in step.get("files", {}).items():

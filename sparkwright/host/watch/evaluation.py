@@ -234,7 +234,7 @@ def _hours_left(points: list[tuple[float, float]]) -> float | None:
 
 def _slope(points: list[tuple[float, float]]) -> float:
     """Return the slope in bytes per second, by least squares."""
-    # The import takes 20 ms: without a watched disk it is not needed.
+    # The import takes 20 ms, and only a watched disk needs it.
     from statistics import StatisticsError, linear_regression
 
     try:
