@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-#: The folder outlives the fleet, since a new copy of the folder takes minutes and 1.7 GB. The
-#: fleet's cache is beside the folder.
+#: The folder outlives the fleet, whose cache is beside it: its contents take minutes, and 1.7 GB.
 CACHE = Path("/var/cache/sparkwright-lab-engine")
 
 REPOSITORY = "lab/vllm-cpu"
@@ -19,7 +18,7 @@ DEBIAN = (
     "base-files", "bash", "dash", "coreutils", "libc-bin", "python3",
     "libnuma1", "libstdc++6",
     "util-linux",  # vLLM reads the cores from lscpu
-    "g++", "libpython3.11-dev", "openssl",  # inductor compiles code for the CPU, named by a hash
+    "g++", "libpython3.11-dev", "openssl",  # inductor compiles for the CPU, and names it by a hash
 )  # fmt: skip
 PACKAGES = "usr/local/lib/python3.11/dist-packages"
 """Where Debian's Python looks for what its own packages did not bring."""

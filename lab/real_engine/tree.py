@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 # $1 is the tree, $2 its writable folder at /run/engine, $3 the number of mounts, which follow as
-# pairs, then the number of writable places if the tree itself is read-only, and these places; the
-# rest is the command.
+# pairs, then the number of writable places if the tree itself is read-only, and these; the rest is
+# the command.
 _ENTER = r"""
 set -e
 root=$1 sockets=$2 mounts=$3; shift 3

@@ -22,15 +22,15 @@ _PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in _GLIBC]
 _PLATFORMS += ["manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64"]
 
 _UNUSED = (
-    "bin",  # its scripts start with the path of pip's own Python
+    "bin",  # started by a path of the pip that installed it
     "numba/tests", "numba/cuda/tests", "numpy/_core/tests",
     "torch/test", "torch/share",
 )  # fmt: skip
-#: The only program that torch starts while torch runs.
+#: Only these two of torch's programs are asked for while it runs.
 _TORCH_PROGRAMS = ("torch_shm_manager",)
 
-#: vLLM loads one of three libraries by the CPU. The plainest library runs on every machine, and
-#: is enough for a tiny model: the tree is 330 MB smaller.
+#: vLLM loads one of three libraries by the CPU. The plainest runs on every machine, and a tiny
+#: model needs no other: 330 MB less.
 _PLAINEST, _OTHERS = "_C_AVX2.abi3.so", ("_C.abi3.so", "_C_AVX512.abi3.so")
 #: A third of the largest libraries is debugging data.
 _STRIPPED = (
@@ -61,7 +61,7 @@ def install(root: Path, scratch: Path) -> None:
         (packages / "vllm" / name).symlink_to(_PLAINEST)
     for name in _STRIPPED:
         subprocess.run(["strip", "--strip-unneeded", packages / name], check=True)
-    # vLLM looks its own version up under the name `vllm`; `+cpu` marks a build for the CPU.
+    # vLLM asks for its own version under the name `vllm`, which shows that it is for the CPU.
     own = packages / f"vllm-{VERSION}+cpu.dist-info"
     own.mkdir()
     (own / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}+cpu\n")
