@@ -27,7 +27,7 @@ BARE = (
     "ca-certificates", "curl", "iptables",
 )  # fmt: skip
 #: One host has these packages from Debian's unstable on this suite: Docker 28.5, Compose 2.40 and
-#: containerd 2.1 when this was written.
+#: containerd 2.1 at the time of writing.
 UNSTABLE = "sid"
 NEWEST = ("docker.io", "docker-cli", "docker-compose", "containerd")
 _NEWEST = (

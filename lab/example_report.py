@@ -42,7 +42,8 @@ _CARD = {
     "natural-language": (91.8, 0.104, 0.323, 89, 296),
     "extraction-json": (79.8, 0.103, 0.281, 78, 399),
 }
-#: Prompt tokens -> decode and acceptance that all categories approach (same card), and the share.
+#: Prompt tokens -> decode and acceptance that all categories approach (same card), and the part of
+#: the difference that each category covers.
 _LONG = {4000: (100, 0.43, 0.3), 16000: (98, 0.43, 0.67), 32000: (83, 0.47, 0.75)}
 _START = dt.datetime(2026, 7, 2, 9, 30, tzinfo=dt.UTC)
 

@@ -160,7 +160,7 @@ def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -
     """Hold the lab for another process until standard input ends, which happens when that process
     ends."""
     with held(purpose, wait=wait, file=file, process=process):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process handles it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process handles Ctrl-C
         sys.stdout.write(_GRANTED)
         sys.stdout.flush()
         sys.stdin.read()

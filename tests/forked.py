@@ -18,8 +18,8 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: The first import patches for gevent. pyinfra's own command line is left out: its import marks a
-#: running command.
+#: The first import patches the library for gevent. pyinfra's own command line is left out: its
+#: import marks a running command.
 _IMPORTED = ("sparkwright.run", "sparkwright.run.session", "sparkwright.cli.deployments",
              "pyinfra_cli.inventory", "roles.serving")  # fmt: skip
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from docs.generate.markdown import table
 from sparkwright.catalog.reader import documented
 
-#: Placeholder for a key without text in its docstring; a test checks that none is left.
+#: Placeholder for a key without text in its docstring; a test checks that no placeholder is left.
 UNDOCUMENTED = "(not documented)"
 _SCALARS = ("boolean", "integer", "number", "string")
 

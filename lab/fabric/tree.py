@@ -87,7 +87,7 @@ def _network(
         "address": spark.mac(*position),
         "mtu": str(port.mtu),
         "carrier": str(int(port.up)),
-        # The kernel has no speed of a port without a link.
+        # The kernel reports -1 as the speed of a port without a link.
         "speed": str(port.speed if port.up else -1),
     }.items():
         _write(at / key, f"{text}\n")

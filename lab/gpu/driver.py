@@ -10,7 +10,7 @@ DRIVER = Path("/srv/driver")
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 #: Names of the libraries, for the fake runtime.
 MANIFEST = "usr/share/sparkwright-lab/driver.txt"
-#: Multicast over NVLink can put GPUs out of service that other machines share.
+#: Multicast over NVLink can put GPUs that other machines share out of service.
 WITHOUT_MULTICAST = {
     "NCCL_NVLS_ENABLE": "0",
     "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
@@ -71,7 +71,7 @@ def install(root: Path, driver: Path = DRIVER) -> dict[str, Any]:
     wants = root / "etc/systemd/system/sysinit.target.wants"
     wants.mkdir(parents=True, exist_ok=True)
     (wants / unit.name).symlink_to(f"/{unit.relative_to(root)}")
-    # Docker asks for a GPU by NVIDIA's hook; the fake runtime must get the request before the hook.
+    # Docker requests a GPU through NVIDIA's hook; the fake runtime must get the request first.
     by_hook = {"args": [], "path": "/usr/bin/nvidia-container-by-hook"}
     nvidia = {"args": [], "path": "nvidia-container-runtime"}
     return {"runtimes": {"nvidia": nvidia, "lab-by-hook": by_hook},

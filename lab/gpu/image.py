@@ -69,7 +69,7 @@ def build(scratch: Path = DEPOT_FILES / "image") -> list[Layer]:
         (top / name).mkdir(parents=True, exist_ok=True)
         (top / name).chmod(0o1777 if name.endswith("tmp") else 0o755)
     compiled = [sys.executable, "-m", "compileall", "-q", "-j", "0", str(SITE)]
-    subprocess.run(compiled, capture_output=True, check=False)  # some fail to compile
+    subprocess.run(compiled, capture_output=True, check=False)  # some files fail to compile
     roots = ["usr", "bin", "sbin", "lib", "lib64", "etc"]
     base = Path(os.path.realpath(sys.base_prefix))
     if base != Path("/usr") and not base.is_relative_to(venv):

@@ -147,7 +147,8 @@ def boots() -> dict[str, Any]:
     """Seconds to /health of a unit's restart and of `docker restart`; logs have the phases."""
     result = {"systemctl restart": [timed(lambda: ssh(f"systemctl restart {UNIT}"))]}
     journal("second-start.log")
-    # Under the unit a restarted container ends Compose, so Compose starts this container by hand.
+    # Under its unit, a restart of the container would end Compose: start the container without
+    # the unit.
     ssh(f"systemctl stop {UNIT}")
     compose = f"cd {HOME}/current && docker compose"
     result["by hand"] = [timed(lambda: ssh(f"{compose} up --detach --pull never"))]

@@ -88,7 +88,7 @@ def _vocabulary(tensor: Tensor) -> Iterator[bytes]:
 
 def _shard(work: tuple[Path, str, list[Tensor]]) -> File:
     directory, name, part = work
-    numpy: Any = importlib.import_module("numpy")  # not on the controller
+    numpy: Any = importlib.import_module("numpy")  # the controller lacks numpy
     numbers = numpy.random.default_rng(8).standard_normal(_BLOCK, dtype=numpy.float32) * 0.02
     noise = (numbers.view(numpy.uint32) >> 16).astype(numpy.uint16).tobytes()
 

@@ -20,7 +20,7 @@ from .hub_faults import Counters, Faults
 from .ranges import Unsatisfiable, parse_range
 
 PIECE_BYTES = 1 << 20
-# A paced connection sends this often per second, so that its rate is smooth.
+# A paced connection sends this many times per second, so that its rate is smooth.
 PACED_SENDS = 20
 
 

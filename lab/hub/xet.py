@@ -21,7 +21,7 @@ from .store import File
 CHUNK_BYTES = 64 << 10
 HEADER_BYTES = 8
 FRAME_BYTES = HEADER_BYTES + CHUNK_BYTES
-#: A real xorb has up to 64 MiB; the lab's files are small and must have several.
+#: A real xorb has up to 64 MiB. The lab's files are small, and must have several xorbs.
 XORB_CHUNKS = 32
 
 

@@ -18,7 +18,7 @@ PACKAGES = "base-files,bash,dash,coreutils,grep,sed,libc-bin,python3"
 SUITE = "trixie"
 
 _UNUSED = (
-    # mmdebstrap writes these from this machine's files.
+    # mmdebstrap copies these paths from this machine.
     "./etc/apt/",
     "./etc/fstab",
     "./etc/hostname",

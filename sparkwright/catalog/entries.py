@@ -267,7 +267,7 @@ Format = Literal[
 #: Formats of models in safetensors.
 SAFETENSORS = tuple(form for form in get_args(Format) if form != "gguf")
 
-#: Abilities of a model beside text; ``thinking-only`` always thinks first.
+#: Abilities of a model besides text; ``thinking-only`` always thinks first.
 Capability = Literal["image", "video", "tools", "thinking", "thinking-only", "mtp"]
 
 

@@ -55,7 +55,7 @@ class Condition(Data):
         )
 
 
-#: Spellings of a switch variable that an engine reads, beside 1 and 0.
+#: Spellings of a switch variable that an engine reads, besides 1 and 0.
 _FLAGS = {"true": "1", "false": "0"}
 
 

@@ -55,7 +55,7 @@ def unusable_key(
 
 def is_encrypted(name: str) -> bool:
     """Return whether a private key has a passphrase."""
-    from cryptography.exceptions import UnsupportedAlgorithm  # only commands that log in need it
+    from cryptography.exceptions import UnsupportedAlgorithm  # only a login needs this import
     from cryptography.hazmat.primitives.serialization import (
         load_pem_private_key,
         load_ssh_private_key,

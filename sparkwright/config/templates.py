@@ -71,7 +71,7 @@ def _quoted(value: object) -> str:
 
 @cache
 def _yaml_dumper() -> Any:
-    import yaml  # slow to import, and few templates need it
+    import yaml  # the import is slow, and few templates need YAML
 
     class Dumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:

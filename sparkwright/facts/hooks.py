@@ -127,7 +127,7 @@ def guard_connections() -> None:
         printed unfiltered.
 
     Worth: no host gets sudo's password, or fills the memory
-    (`test_a_host_that_asks_for_a_password_gets_no_password`,
+    (`test_a_password_prompt_of_a_host_gets_no_password`,
     `test_output_without_end_is_not_read`, `test_lines_of_libraries_are_escaped`).
     """
     connecting.read_buffer = output.read  # type: ignore[assignment]
@@ -159,7 +159,7 @@ def hide_frames() -> None:
     logging.getLogger("pyinfra").addFilter(_Frames())
     wrapped = own("exceptions").WrappedError
     show = wrapped.show
-    # Each lost host's reason was already printed.
+    # The reason why each host was lost is already printed.
     wrapped.show = lambda error: "No hosts remaining" in error.message or show(error)
 
 
@@ -178,7 +178,7 @@ class _Frames(logging.Filter):
             return self._confirmed
         if record.funcName == "print_rows":
             return self._confirmed
-        # The reason of commands that were not executed is in the lines before.
+        # The lines before this message have the reason why commands were not executed.
         is_message = record.funcName == "log" or record.levelno > logging.INFO
         return is_message and not re.search(r"Error: .*executed \d+ command", message)
 
@@ -254,7 +254,7 @@ def set_aside(host: Host) -> None:
     Reason: only ``State.fail_hosts`` removes a host from a run, and makes pyinfra end with 1.
 
     Worth: a host in maintenance is not a failure
-    (`test_a_deploy_over_a_host_in_maintenance_ends_well`).
+    (`test_a_deploy_over_a_host_in_maintenance_succeeds`).
     """
     host.state.active_hosts.discard(host)
 
@@ -290,7 +290,7 @@ def before_disconnecting(host: Host, leave: Callable[[], None]) -> None:
     (`test_connections_count_executions_and_their_end_releases_the_lock`).
     """
     connector: Any = host.connector
-    disconnect = getattr(connector, "disconnect", None)  # some connectors have no such method
+    disconnect = getattr(connector, "disconnect", None)  # some connectors lack this method
 
     def left() -> None:
         leave()

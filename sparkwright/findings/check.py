@@ -90,7 +90,7 @@ class Check:
         def text(name: str) -> str:
             try:
                 return str(symptom.values.get(name) or texts[name].format_map(symptom.values))
-            except KeyError:  # a host's watch may name a check without its values
+            except KeyError:  # a host's watch may send no values for the texts
                 return shown(texts[name])
 
         unit = f"sparkwright-{symptom.service}" if symptom.service else "'sparkwright-*'"

@@ -145,7 +145,7 @@ class Control:
             threads.at_once(partial(self._answers, began), self._records)
 
     def _answers(self, began: float, name: str) -> None:
-        # The proxy's health check puts the service back into its pool: wait for it.
+        # Wait until the proxy's health check has put the service back into its pool.
         service = self._records[name]
         boot = boot_phases.BootPhases(service, self._request.boot_lines, began)
         show = partial(self._show_boot, name, boot)

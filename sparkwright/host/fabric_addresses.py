@@ -58,7 +58,7 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
     if why := refused(text):
         return (f"netplan generate does not accept the new file: {why}",)
     kept, current = Path(KEPT), files.read(Path(NETPLAN))
-    # Undoing a second change restores the state before the first.
+    # Undoing a second change restores the state before the first change.
     if current is not None and not (kept / "devices").exists():
         files.write(kept / "before.yaml", current, 0o600)
     earlier = (documents.text(kept / "devices") or "").split()

@@ -3,7 +3,8 @@
 import subprocess
 
 _SECONDS = 2
-#: No HTTP/2, whose requests share a connection; no redirect may lead to a file or to FTP.
+#: The requests of HTTP/2 would share a connection, so curl uses HTTP/1.1. No redirect may lead to a
+#: file or to FTP.
 _CURL = ("curl", "--disable", "--silent", "--fail", "--location", "--http1.1", "--parallel",
          "--proto-redir", "=http,https", "--max-time", str(_SECONDS),
          "--write-out", "%{speed_download}\\n", "--config", "-")  # fmt: skip

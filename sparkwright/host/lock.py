@@ -73,7 +73,8 @@ def take(state: Path, owner: Owner, instead_of: Owner | None = None) -> LockAnsw
     """Take the lock, or return its owner."""
     trusted.take_over(state, 0o700)
     held = state / HELD
-    # A lock file that a power cut left empty has no token, so None takes it over.
+    # A lock file that a power cut left empty has no token: an ``instead_of`` without a token
+    # takes this lock over.
     if instead_of and _owner(held).token == instead_of.token:
         held.unlink(missing_ok=True)
     new = state / f".{owner.token}"

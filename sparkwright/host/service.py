@@ -196,8 +196,8 @@ class Service:
     @property
     def record(self) -> str:
         """Text of release.json."""
-        # Decode the record once, as the host does: this writes a whole number in a float field as
-        # 75.0.
+        # Decode the record once, as the host does, so that a whole number in a float field is
+        # written as 75.0.
         whole = {**encode(self), "contents": {}}
         return json.dumps(encode(decode(Service, whole)), indent=1) + "\n"
 

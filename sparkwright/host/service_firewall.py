@@ -19,7 +19,7 @@ from sparkwright.host.lib import documents, homes, ranks, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.service import Service, records
 
-#: ip6tables only if the kernel has IPv6.
+#: Programs that set rules: ip6tables is used only if the kernel has IPv6.
 PROGRAMS = ("iptables", "ip6tables") if documents.text("/proc/net/if_inet6") else ("iptables",)
 #: Arguments of iptables: a match, or a rule of a chain.
 Rule = tuple[str, ...]

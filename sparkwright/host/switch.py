@@ -383,7 +383,7 @@ class Switch:
             problems = self._asked(services, which)
         units = [item.service.unit for item in services if problems]
         if any(systemd.systemctl("is-active", unit).out.strip() == "inactive" for unit in units):
-            # Another program stopped the service, such as a restart of Docker: the release did not
+            # Another program, such as Docker at a restart, stopped the service: the release did not
             # fail.
             self._start(services)
             problems = self._asked(services, which)

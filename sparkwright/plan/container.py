@@ -40,9 +40,9 @@ rm -f {SOCKET_MOUNT}/http.sock; \
 #: ``export "$key"`` does not evaluate the value. Without the file or a key in it, the engine
 #: does not start.
 _START = f'IFS= read -r key <{SECRETS_MOUNT} && export "$key" && exec "$0" "$@"'
-#: An entry point with the key in its environment can put it on a command line, as the entry point
-#: of DFlash's image does. So the entry point gets no key, and finds in its PATH a program that
-#: reads the key.
+#: An entry point with the key in its environment can put the key on a command line, as the entry
+#: point of DFlash's image does. So the entry point gets no key, and finds in its PATH a program
+#: that reads the key.
 _START_UNKNOWING = f"""\
 engine=$(command -v PROGRAM) && place=$(mktemp -d) &&
 printf '#!/bin/sh\\nIFS= read -r key <%s && export "$key" && exec %s "$@"\\n' \

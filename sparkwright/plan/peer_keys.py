@@ -58,6 +58,6 @@ class RunKeys:
         return Secret(json.dumps(encode(PeerKeys(self.run, own_name, keys, tls))))
 
 
-#: Keys for callers without keys: hosts then share nothing, and only their own Docker sends
-#: requests.
+#: Default keys, for callers that pass no keys: hosts then share nothing, and only a host's own
+#: Docker sends requests.
 THIS_PROCESS = RunKeys(Secret(secrets.token_urlsafe(32)))

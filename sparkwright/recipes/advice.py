@@ -27,7 +27,7 @@ _KEYS = (
     "hardware_overrides", "omni",
 )  # fmt: skip
 _INSTALLATION = ("dependencies", "install", "docker_source")
-#: vLLM's own image, of a version.
+#: Pattern of vLLM's own image with the tag of a version.
 _STOCK = re.compile(r"vllm/vllm-openai:v?(\d+\.\d+\.\d+)(-[a-z0-9_.-]+)?")
 #: Arguments that depend on the serving host's size.
 _SIZES = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", *engine("vllm").gpu_counts)

@@ -21,7 +21,7 @@ _SECRETS = re.compile(r"(?i)(^|_)(token|password|passwd|secret|key|credentials?)
 LEFT_OUT, CHANGED, REFUSED = "import-left-out", "import-changed", "import-refused"
 
 
-#: The tables of texts.yaml: remarks, and keys that are not carried over with the reason.
+#: The tables of texts.yaml: remarks, and keys that are not carried over, with the reason.
 texts = cache(partial(beside, __file__, "texts.yaml"))
 
 

@@ -48,7 +48,7 @@ def _variant(
     remarks = Remarks(f"{text.source} ({name})")
     model, about, tables = mapping(data, "model"), mapping(data, "meta"), texts()["vllm_recipes"]
     family = FAMILIES[GPUS[options.gpu]]
-    # Keys of the GPU, the nearest first.
+    # Keys of the GPU, the most specific key first.
     box, *kinds = keys = (family.vllm_recipes[options.gpu], family.generation, "nvidia")
     _refuse_other_hardware(variant, box, f"variants.{name}")
     spread = mapping(mapping(data, "strategy_hardware"), _SPREAD).get(box) in _GRANTED

@@ -88,8 +88,8 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    # Files replace pipes, since the size of files can be limited, for any output of git, of a
-    # repository or of its server.
+    # Output goes to files instead of pipes, since the size of a file can be limited, whatever git,
+    # a repository or its server writes.
     with TemporaryFile() as output, TemporaryFile() as errors:
         try:
             done = subprocess.run(

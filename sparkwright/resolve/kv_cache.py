@@ -30,7 +30,7 @@ def kv_layers(config: Any) -> tuple[KvLayers, ...]:
     if not total or not heads or not width:
         return ()
     latent, rope = whole(data, "kv_lora_rank"), whole(data, "qk_rope_head_dim")
-    if latent and rope:  # multi-head latent attention keeps one vector a layer, not two a head
+    if latent and rope:  # multi-head latent attention keeps one vector per layer, not two per head
         return (KvLayers(layers=total, heads=1, head_dim=(latent + rope + 1) // 2),)
     kinds = _kinds(data, total)
     result = []

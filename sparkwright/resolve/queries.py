@@ -39,7 +39,7 @@ SECONDS, _STEP_SECONDS, _CONNECT_SECONDS = 180.0, 30.0, 5.0
 _ADDRESSES = 8
 #: Variables that name the certificates of a site's CA, as for the library requests.
 _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-#: Addresses where clouds answer with a machine's credentials, beside the link-local addresses.
+#: Addresses where clouds answer with a machine's credentials, besides link-local addresses.
 _METADATA = ("fd00:ec2::254", "100.100.100.200")
 
 

@@ -59,7 +59,7 @@ class Snapshot:
         for entry in filter(None, listed.split("\0")):
             facts, _, path = entry.partition("\t")
             mode, kind, _, size = facts.split()
-            # 120000 is a symbolic link.
+            # A symbolic link has git's mode 120000.
             plain = kind == "blob" and mode.startswith("100") and size.isdigit()
             if every or (plain and int(size) <= LARGEST_FILE):
                 result.append(path)

@@ -60,7 +60,7 @@ def verifier(file: str) -> Callable[[bytes, bytes], None]:
     Raises:
         UserError: the file has no public key (ECDSA on P-256 or Ed25519, in PEM).
     """
-    from cryptography.exceptions import UnsupportedAlgorithm  # 40 ms, only if a key is named
+    from cryptography.exceptions import UnsupportedAlgorithm  # takes 40 ms; only keys need it
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -89,7 +89,8 @@ _MANIFESTS = (
 )
 #: Largest number of an index's entries: platforms, and an attestation of each platform.
 _MOST_PLATFORMS = 100
-#: Largest number of an image's signatures to check, and the annotation in which cosign stores each.
+#: Largest number of an image's signatures to check, and the annotation in which cosign stores a
+#: signature.
 _MOST_SIGNATURES, _SIGNATURE = 32, "dev.cosignproject.cosign/signature"
 #: Kernel's name of a machine -> registries' name.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}

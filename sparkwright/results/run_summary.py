@@ -129,7 +129,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     for host, service in proved[:1]:
         lines += ["", "Example request:", f"  {_curl(service, keys[host])}"]
     if failed := [row for row in rows if row.refused]:
-        # The report's last line has the reason of a single failed host.
+        # If only one host failed, the report's last line has the reason.
         first = visible((failed[0].refused or "").partition("\n")[0])
         reason = f": {first}" if len(failed) == 1 else ""
         hosts = ", ".join(row.host for row in failed)

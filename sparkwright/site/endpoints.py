@@ -165,8 +165,8 @@ def endpoint_of(
         context=limits.context or body.context,
         images="image" in body.capabilities,
         tools=limits.tools is not None,
-        # Without a parser reasoning comes as text: a client that expects reasoning in its own field
-        # gets an empty field.
+        # Without a parser, reasoning comes as text: a client that expects reasoning in a separate
+        # field gets an empty field.
         reasoning="thinking" in body.capabilities and limits.reasoning,
         kinds=kinds,
         chats="chat" in kinds,

@@ -30,8 +30,8 @@ from sparkwright.site.service_files import with_files
 from sparkwright.tls import host_certificates
 
 _MESSAGES = Messages(__file__)
-#: The key is a model, and whether the service runs its GGUF files: a repository may have other
-#: files as well.
+#: The key is a model, and whether the service runs GGUF files of the model: a repository may
+#: also have other files.
 _Wanted = dict[tuple[str, bool], tuple["ReadHost", ModelReference]]
 _Answers = Mapping[tuple[str, bool], ResolvedModel | UserError]
 _LockOf = Callable[[str], Lock | None]

@@ -27,7 +27,7 @@ class Certificate:
     identity: TlsIdentity
 
 
-#: Decided TLS of a host: a certificate of the site's own CA, or of the user's; None for http.
+#: TLS of a host: a certificate of the site's own CA, or a certificate of the user; None for http.
 Tls = Literal["own"] | Certificate | None
 
 

@@ -191,7 +191,7 @@ def test_attacks_without_a_key_disturb_no_client_of_the_address(address: Site) -
         assert inside("hopper-1", "systemctl", "show", "-P", "NRestarts", unit) == "0", unit
 
 
-def test_the_page_is_served_by_tls_and_chats_with_its_own_key(address: Site) -> None:
+def test_the_page_is_served_over_tls_and_chats_with_its_own_key(address: Site) -> None:
     page = partial(_send, trusting(address), 3000)
     until(lambda: page("/")[0] == 200, "Open WebUI is up")
     assert "Open WebUI" in page("/")[1]

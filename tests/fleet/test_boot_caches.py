@@ -15,7 +15,7 @@ LOADED, COMPILED = "Directly load the compiled graph(s)", "Compiling a graph for
 
 def _restarted() -> str:
     """Restart the service, wait until it is healthy, and return its journal since the restart."""
-    time.sleep(1)  # `--since` has whole seconds
+    time.sleep(1)  # `--since` accepts only whole seconds
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
     inside(HOST, "systemctl", "reset-failed", UNIT)  # systemd allows three starts an hour
     inside(HOST, "systemctl", "restart", UNIT)
@@ -67,7 +67,7 @@ def test_a_gb10_that_compiled_is_restarted_once(converged: Site) -> None:
     """The fleet's inventory turns the second start off, which saves time in other tests."""
     inside(HOST, "systemctl", "stop", UNIT)
     inside(HOST, "sh", "-c", f"rm -rf {CACHES}/*")
-    time.sleep(1)  # `--since` has whole seconds
+    time.sleep(1)  # `--since` accepts only whole seconds
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
     run = converged.deploy("--limit", HOST, "--data", "second_boot=True")
     assert run.code == 0, run.output

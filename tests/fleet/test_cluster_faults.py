@@ -59,7 +59,7 @@ def test_a_power_cut_at_each_step_leaves_both_hosts_on_one_release(
     run.send_signal(signal.SIGKILL)
     run.wait()
     machines.cut_power(MACHINES[dark])
-    if dark == HEAD:  # releases the held step on the disk of a host without power
+    if dark == HEAD:  # the host has no power: release the step on its disk
         upper = MACHINES[HEAD].home / "upper" / PLACE.removeprefix("/")
         (upper / f"hold-{held}").unlink(missing_ok=True)
     else:

@@ -83,7 +83,7 @@ def test_logs_follow_a_restart_and_a_shell_quotes_its_arguments(
     assert inside == "a  b; $(echo no)\n"
 
 
-def test_a_deploy_skips_a_host_in_maintenance_until_it_answers_again(served: Site) -> None:
+def test_a_deploy_skips_a_host_until_its_maintenance_ends(served: Site) -> None:
     arguments = ("maintenance", SITE, HOST)
     text = served.sparkwright(*arguments, "on", "--why", "a new fan")
     assert "qwen36 has left every pool, and is drained" in text

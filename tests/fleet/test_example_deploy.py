@@ -45,7 +45,7 @@ def folder(site: Site, tmp_path: Path) -> Iterator[Path]:
     bare(HOST)
 
 
-def test_a_deploy_of_twenty_lines_serves_a_box_with_docker(folder: Path, user: User) -> None:
+def test_a_deploy_file_of_twenty_lines_sets_up_a_box_with_docker(folder: Path, user: User) -> None:
     dry = user.run("pyinfra", "--dry", "inventory.py", "deploy.py", folder=folder)
     assert dry.returncode == 0, dry.stdout + dry.stderr
     assert not (folder / ".sparkwright/api_key").exists()

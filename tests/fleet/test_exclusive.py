@@ -181,7 +181,7 @@ def test_an_idle_service_is_stopped_and_started_by_the_next_request(evening: Eve
     assert evening.deploy(idle).changed == {HOST}
     with Load(ADDRESS, PORTS["writer"], evening.site.key, workers=1, model="writer") as load:
         time.sleep(40)
-        assert running() == {"writer"}  # constant requests keep it running
+        assert running() == {"writer"}  # constant requests keep the service running
     assert (load.faults, load.served > 0) == ([], True)
     until(lambda: running() == set() and unlocked(), "it is stopped", 120)
     assert evening.deploy(idle).changed == set()

@@ -30,7 +30,7 @@ def test_only_the_keys_own_files_contain_the_key(converged: Site) -> None:
     records = [p for p in (converged.folder / ".sparkwright").iterdir() if p.is_file()]
     assert [p.name for p in records if key in p.read_text()] == ["api_key"]
     for host in GOOD:
-        # A host has its clients' keys only as hashes; the engine's key is its own.
+        # A host has the clients' keys only as hashes, and has a separate key for its engine.
         assert everywhere(host, key) == []
         secrets = "/opt/sparkwright/services/qwen36/secrets.env"
         engine = inside(host, "cat", secrets).partition("=")[2].strip()

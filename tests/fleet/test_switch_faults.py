@@ -70,7 +70,7 @@ def test_after_a_fault_at_each_step_one_complete_release_runs(rolling: Site, hel
     cable = ["ip", "link", "set", f"vb-{MACHINES['rtx-1'].machine}"]
     subprocess.run([*cable, "down"], check=True)
     inside("rtx-1", "systemctl", "kill", "--signal=SIGKILL", "sparkwright-switch")
-    # Release a held step on the disk of a host without power.
+    # spark-1 has no power, so its held step is released on its disk.
     upper = MACHINES["spark-1"].home / "upper" / PLACE.removeprefix("/")
     (upper / f"hold-{held}").unlink(missing_ok=True)
     for host in ("spark-2", "rtx-1"):

@@ -104,7 +104,7 @@ def _module(folder: Path, text: str) -> ModuleType:
     return module_from_spec(spec)
 
 
-def test_programs_run_on_3_10_and_import_only_host_programs() -> None:
+def test_programs_run_on_python_3_10_and_import_only_host_programs() -> None:
     """The downloader has its own libraries, which are sent with the program."""
     for name in _NAMES:
         tree = ast.parse(programs.source(import_module(name)), feature_version=(3, 10))

@@ -137,7 +137,7 @@ def test_a_stop_record_holds_until_the_next_start(host: Host) -> None:
     assert (mark.by, mark.why, mark.keep) == ("ann@laptop", "too loud", False)
     assert mark.holds({"ActiveState": "inactive", "ActiveEnterTimestamp": SINCE})
     assert not mark.holds({"ActiveState": "active", "ActiveEnterTimestamp": SINCE})
-    # Another user has started the service later, so that this stop no longer explains its end.
+    # Another user has started the service later: this stop no longer explains the service's end.
     assert not mark.holds({"ActiveState": "failed", "ActiveEnterTimestamp": "later"})
     assert systemd.is_enabled("sparkwright-a.service")  # a boot starts the service
     host.do(action=START, services=("a",))

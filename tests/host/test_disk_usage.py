@@ -58,7 +58,7 @@ def keep(home: Path, release: str, caches: str | None) -> None:
     (folder / "compose.yaml").write_text(f'NOTE: "{caches}/{release}"')
 
 
-def test_a_kv_cache_on_a_disk_goes_with_its_release(host: DiskUsageRequest) -> None:
+def test_a_kv_cache_on_a_disk_is_removed_with_its_release(host: DiskUsageRequest) -> None:
     """Releases name their caches, on any disk."""
     caches = Path(host.models_root).parent / "disk/sparkwright-kv/qwen"
     home = Path(host.services_root, "services/qwen")

@@ -11,7 +11,7 @@ from sparkwright.site.fleet import plan_fleet
 from tests.install.conftest import User
 from tests.unit.builders import locked
 
-# All tests of this module share one venv, also if tests run in parallel (--dist loadgroup).
+# All tests of this module share one venv, even if tests run in parallel (--dist loadgroup).
 pytestmark = [pytest.mark.install, pytest.mark.xdist_group("install")]
 
 HOSTS = [

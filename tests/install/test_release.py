@@ -41,7 +41,7 @@ def test_metadata_is_valid_and_equal_in_wheel_and_sdist(uploads: dict[str, bytes
         assert parsed[:2] == (metadata.name, metadata.version)
 
 
-def test_the_readme_renders_like_on_an_index(uploads: dict[str, bytes]) -> None:
+def test_the_readme_renders_as_on_an_index(uploads: dict[str, bytes]) -> None:
     metadata = Metadata.from_email(next(iter(uploads.values())))
     warnings = io.StringIO()
     text = metadata.description or ""

@@ -27,7 +27,7 @@ from sparkwright.host.lock import LockAnswer, Owner
 from sparkwright.host.observe import Observation, ObservationRequest
 
 _PACKED = re.compile(r'b64decode\("([^"]+)"\)')
-#: Another run of another machine.
+#: Owner of a lock: another run on another machine.
 ANN = Owner("t0", "ann@laptop", "elsewhere", 1, since=820.0)
 
 

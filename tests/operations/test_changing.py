@@ -46,7 +46,7 @@ def test_a_host_that_does_not_answer_while_it_is_compared_fails_alone() -> None:
     assert (ran.well, ran.memory.failure, host.lines) == (False, lost, [lost])
 
 
-def test_verified_reports_warnings_and_fails_for_errors() -> None:
+def test_a_verified_host_reports_warnings_and_fails_for_errors() -> None:
     ran = _run(changing.verified, [WARNING], "fine")
     assert ran.host.noops == ["fine"]
     assert ran.host.lines[0] == "warning: slow"

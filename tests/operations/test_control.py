@@ -135,7 +135,7 @@ def test_a_host_in_maintenance_takes_no_part_in_the_run() -> None:
 # --- A deploy by pyinfra's own command line
 
 
-def test_a_deploy_over_a_host_in_maintenance_ends_well(tmp_path: Path) -> None:
+def test_a_deploy_over_a_host_in_maintenance_succeeds(tmp_path: Path) -> None:
     seen = probe(maintenance=as_json(MARK))
     write_site(
         tmp_path, host("spark-1", {"services": {}}, observe=seen),

@@ -80,7 +80,7 @@ def test_an_unreachable_replica_is_a_warning(balanced: dict[str, Any]) -> None:
     assert any(arguments in line for line in host.lines)
 
 
-def test_a_warning_is_reported_and_does_not_refuse() -> None:
+def test_a_warning_is_reported_and_refuses_no_host() -> None:
     host = spark(observe=probe(docker_socket=False))
     item, on = _judged(host)
     assert on

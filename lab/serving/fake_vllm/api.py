@@ -249,8 +249,7 @@ class Api:
     def _count(self, request: Request, response: Response, seconds: float) -> None:
         expected = any(request.path in routes for routes in self._routes.values())
         if response.status == 401 or request.path in UNCOUNTED:
-            # As in vLLM: these routes, and requests refused by its key check, are not in its HTTP
-            # metrics.
+            # As in vLLM, HTTP metrics omit these routes, and requests that the key check refused.
             return
         handler = request.path if expected else "none"
         group = f"{response.status // 100}xx"

@@ -13,8 +13,8 @@ from .identity import AEON, Identity
 FLAGS = Path(__file__).resolve().parent.parent / "flags"
 
 AEON_CHOICES: dict[str, list[str]] = {
-    # TurboQuant of the AEON build; the nearest of stock is turboquant_k8v4. (Stock has `nvfp4`,
-    # too.)
+    # TurboQuant of the AEON build; the nearest value of stock vLLM is turboquant_k8v4. (Stock
+    # vLLM has `nvfp4`, too.)
     "kv_cache_dtype": ["tq_k8v4"],
 }
 """Argument values that only the AEON build accepts."""

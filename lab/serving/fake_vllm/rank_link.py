@@ -97,7 +97,7 @@ def _join(address: str, port: int, rank: int) -> None:
     )
 
 
-#: A follower's connection lasts as long as its process.
+#: A follower's connection lasts as long as the follower's process.
 _kept: list[socket.socket] = []
 
 

@@ -32,7 +32,7 @@ from .speculation import Speculation
 from .text import compact
 
 TABLES = Path(__file__).resolve().parent.parent
-#: The fake vLLM's own metric -> SGLang's with the same count.
+#: The fake vLLM's own metric -> SGLang's metric with the same count.
 METRICS = {
     f"vllm:{own}": f"sglang:{name}"
     for own, name in {

@@ -12,8 +12,8 @@ from sparkwright.plan.missing import missing_images, missing_models
 from sparkwright.resolve.pickles import pickle_symptom
 from sparkwright.text.sizes import GIB
 
-#: Unpacked bytes of an image per byte pulled: 9 GB and 22 GB by the card of
-#: vllm-spark-omni-q36, 21.4 GB and 50.6 GB by the repository of aeon-vllm-ultimate (2026-08-17).
+#: Unpacked bytes of an image per byte pulled: 9 GB and 22 GB on the card of vllm-spark-omni-q36,
+#: 21.4 GB and 50.6 GB in the repository of aeon-vllm-ultimate (2026-08-17).
 UNPACKED_RATIO = 2.5
 #: Share of nvidia-smi's total memory that CUDA can use: 31.4 of 31.84 GiB (club-3090#1087).
 CUDA_PART = 31.4 / 31.84

@@ -50,7 +50,7 @@ def _equal(rank: Serving) -> dict[str, str | None]:
         "NCCL": nccl[1] if nccl else None,
     }
     if container:
-        # A mounted model's directory is named by its commit. The head's socket is below /run.
+        # The directory of a mounted model has the commit's name. The head's socket is below /run.
         mounts = sorted(
             f"{mount.target} from {mount.source}"
             for mount in container.mounts

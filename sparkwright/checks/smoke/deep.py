@@ -44,7 +44,7 @@ def _request(
 ) -> DeepRequest:
     own = engine(gate.engine)
     if "chat" not in gate.routes and gate.routes:
-        # ``aliases`` sends requests of the model's own kinds.
+        # The check ``aliases`` stays: it sends requests of the kinds that the model serves.
         skip |= dict.fromkeys(_OF_TEXT, f"the model serves only {', '.join(gate.routes)}")
     if not gate.speculates:
         skip["speculation"] = "the release has no drafter"

@@ -18,7 +18,7 @@ KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 _STEP = 1024
 #: Default of ``ubatch_size``, and the multiple to which a cache's cells are rounded up.
 _BATCH, _PAD = 512, 256
-#: Tokens below which ``--fit`` makes no context shorter (``--fit-ctx``).
+#: Number of tokens below which ``--fit`` does not shorten a context (``--fit-ctx``).
 _FIT = 4096
 #: MiB of prompts that llama-server keeps in RAM (``--cache-ram``) by default.
 _PROMPTS_MIB = 8192

@@ -8,7 +8,7 @@ from sparkwright.engines.arguments import amount, is_auto, mapping, whole
 from sparkwright.engines.engine import Limits
 from sparkwright.engines.vllm import data, memory
 
-#: Values of ``--convert`` by which a model that writes text gives vectors or scores.
+#: Values of ``--convert`` with which a model that writes text gives vectors or scores.
 _POOLED = ("embed", "classify")
 
 

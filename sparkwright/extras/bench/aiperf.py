@@ -30,7 +30,7 @@ LABEL = "sparkwright's prompts 1 by aiperf"
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
 FOLDER = Path(".venv-bench")
 KEY_VARIABLE = "OPENAI_API_KEY"
-#: Part of the environment beside the key. HF_HUB_OFFLINE is not set: with this variable, AIPerf
+#: Part of the environment besides the key. HF_HUB_OFFLINE is not set: with this variable, AIPerf
 #: finds no local tokenizer.
 ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
 #: Part of each request's body: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output,

@@ -22,7 +22,7 @@ from sparkwright.text.shipped_yaml import read
 CATEGORIES: tuple[Category, ...] = (
     "coding", "math", "reasoning", "prose", "natural-language", "extraction-json",
 )  # fmt: skip
-#: The cards' long contexts are code, where a card names their subject.
+#: Cards that name the subject of their long contexts used code.
 CONTEXT_CATEGORY: Category = "coding"
 _CONTEXT_REQUESTS = 3
 #: Categories, requests at a time (as many as the cards' tables have), and tokens of long prompts.

@@ -97,7 +97,7 @@ def measure(
             with _started(command, service, log) as process:
                 if batch.loads is fitting[-1].loads:
                     while_last()
-            # Repeatable form, without the temporary folder.
+            # Store the command in a repeatable form, without the temporary folder.
             measured.command = (
                 aiperf.NAME,
                 *(f"FOLDER/{Path(word).name}" if _PREFIX in word else word for word in command[1:]),

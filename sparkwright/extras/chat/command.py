@@ -24,8 +24,8 @@ from sparkwright.text.visible import cut, paragraph, visible_prose
 _CHAT = "/v1/chat/completions"
 #: Seconds for an answer; a long answer of a slow model takes some minutes.
 _LONGEST = 3600.0
-#: Keys of a piece, and whether it is reasoning. Newer versions of vLLM have the first name, and
-#: older versions have the second name.
+#: Keys of a piece of an answer; True marks reasoning. Newer versions of vLLM use the first key, and
+#: older versions use the second key.
 _PIECES = (("reasoning", True), ("reasoning_content", True), ("content", False))
 
 
@@ -230,7 +230,7 @@ def _message(role: str, content: str) -> dict[str, str]:
 
 def _conversation(target: Target, server: Published) -> None:
     """Read prompts until Ctrl-D; Ctrl-C at the prompt ends the chat like any command."""
-    import readline  # noqa: F401  gives input() its editing; its history stays in memory
+    import readline  # noqa: F401  adds line editing to input(), with a history in memory
 
     messages: list[dict[str, str]] = []
     while True:

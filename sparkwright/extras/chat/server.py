@@ -21,12 +21,12 @@ from sparkwright.host.lib.http import Answer, NoAnswer, Server
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.text.visible import cut
 
-#: Seconds for a connection and the list of models, and for a login before it.
+#: Seconds for a connection and the list of models, and for a login before the connection.
 _DIRECT, _LOGIN = 4.0, 15.0
 _MODELS = "/v1/models"
 #: Seconds for ssh to end by itself, once its output is closed.
 _ENDING = 0.2
-#: Statuses of the list of models that have a separate message.
+#: Statuses, in answers to the request for the models, that have a separate message.
 _STATUSES = ("redirect", "200", "401", "403", "502", "503")
 
 

@@ -76,7 +76,7 @@ def targets(
         UserError: no service has the name.
     """
     every = [each for each in _all(hosts) if meant(each.endpoint.host, each.endpoint.service)]
-    if model is None:  # a service that chats comes before others
+    if model is None:  # a service that chats comes before other services
         every.sort(key=lambda target: not target.endpoint.chats)
     names = sorted({target.served.name for target in every})
     if model is not None and model not in names:

@@ -139,8 +139,8 @@ class Conversation(BaseHTTPRequestHandler):
         self._sign = None
         self._guard.allow(_HEAD, _KNOWN if self._is_known else UNKNOWN)
         if self._reader.peek(1)[:1] == b"\x16":
-            # A TLS handshake. Docker with containerd's image store retries without TLS only after
-            # an answer in HTTP.
+            # This byte begins a TLS handshake. Docker with containerd's image store retries without
+            # TLS only after an answer in HTTP.
             self.send_error(400)
             # Read all input before closing: unread bytes would reset the connection.
             self.wfile.flush()

@@ -26,7 +26,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _RECORD = Path("/usr/share/sparkwright/steps.json")
 #: Marks of a diff's lines -> marks of the reversed diff.
 _BACK = {"+": "-", "-": "+", " ": " "}
-#: Changes that hunks can't hold.
+#: Headers of changes that hunks can't express.
 _OTHERS = (
     "rename ",
     "copy ",
@@ -55,7 +55,7 @@ def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]
     """
     files: dict[str, list[Hunk]] = {}
     hunks: list[Hunk] = []
-    old = new = 0  # lines of the hunk that are left
+    old = new = 0  # remaining lines of the hunk
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         mark, start = line[:1] or " ", _HUNK.match(line)
         if mark == "\\" and hunks and hunks[-1][1]:
@@ -133,7 +133,7 @@ def layer(folder: Path, steps: list[dict[str, dict[str, Any]]]) -> bytes:
     Raises:
         ValueError: a diff does not apply; the message has the file and the hunk.
     """
-    # A record of the steps in the image, so that a layer is never empty.
+    # Write a record of the steps into the image, so that a layer is never empty.
     files = {_RECORD: (folder / "steps.json").read_bytes()}
     for step in steps:
         for at, name in step.get("files", {}).items():
@@ -146,7 +146,7 @@ def layer(folder: Path, steps: list[dict[str, dict[str, Any]]]) -> bytes:
                     raise ValueError(f"{source}: {error}") from None
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
-        # Include the folders unchanged: otherwise Docker would set their times to that of the
+        # Include the folders unchanged: otherwise Docker would set their times to the time of the
         # build.
         folders = {folder for path in files for folder in path.parents[:-1]}
         for path in sorted({*files, *folders}):

@@ -45,7 +45,7 @@ def _hf_transfer(job: dict[str, Any]) -> None:
 
 def _xet(job: dict[str, Any]) -> None:
     hf_xet = importlib.import_module("hf_xet")
-    # The same bound as hf_transfer's, over both large files that are fetched at once.
+    # Use the bound of hf_transfer, in total for both large files that are fetched at once.
     memory = job["connections"] * job["chunk_size"]
     config = hf_xet.XetConfig().with_config(
         {

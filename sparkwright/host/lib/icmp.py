@@ -93,7 +93,7 @@ def _replies(
         link.settimeout(left)
         try:
             text, origin = link.recvfrom(_MOST)
-        except socket.timeout:  # noqa: UP041 (Python 3.10 has them apart on other systems)
+        except socket.timeout:  # noqa: UP041 (two classes in Python 3.10 on other systems)
             break
         head = text[skip : skip + 8]
         if len(head) < 8 or len(text) < skip + 8 + size:

@@ -13,7 +13,8 @@ from sparkwright.host.lib.http import NoAnswer, Server
 GENERATED, READ, STEPS = "generated", "prompt_tokens", "steps"
 #: Present requests; preempted requests; and ended requests by reason.
 RUNNING, WAITING, PREEMPTED, ENDED = "running", "waiting", "preempted", "ended"
-#: Requests by the tokens of their answer; smoke tests and health checks request at most 50.
+#: Requests by the tokens of their answer; smoke tests and health checks request at most 50
+#: tokens.
 BUDGET, SHORT = "budget", "budget:50.0"
 #: The used share of the KV cache.
 CACHE = "cache_used"

@@ -54,7 +54,7 @@ def main(request: UsageRequest) -> tuple[UsageRow, ...]:
 
     try:
         owner, before = os.lstat(request.database).st_uid, os.geteuid()
-        if before == 0:  # become the owner, who may have put a link there
+        if before == 0:  # act as the owner, who may have put a link there
             os.seteuid(owner)
         try:
             uri = f"file:{quote(request.database)}?mode=ro"

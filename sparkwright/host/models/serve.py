@@ -42,7 +42,7 @@ _PARSERS = 2
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _SOON = 10
 _JSON = "application/json"
-#: Routes whose streams end with usage if a request asks for it.
+#: Routes whose streams end with usage on request.
 _STREAMS = ("/v1/chat/completions", "/v1/completions")
 #: Routes whose prompts an engine caches, so that a prompt with the same beginning costs less there.
 _CACHED = (*_STREAMS, "/v1/messages", "/v1/responses")
@@ -165,7 +165,7 @@ class Exchange:
         self._address, self._reader, self._writer = address, reader, writer
         self._begun, self._meter = time.monotonic(), usage.Meter()
         #: Whether the body is partly unread; whether the replica's answer is complete; and the
-        #: answer's status, 0 before it.
+        #: answer's status, 0 before the answer.
         self._unread, self._complete, self._status = False, False, 0
         #: Estimated tokens of a prompt, for an answer without usage.
         self._prompt = 0
@@ -414,7 +414,8 @@ async def _run(path: str, made: socket.socket, main_process: int) -> None:
     loop.add_signal_handler(signal.SIGHUP, address.reload)
     loop.add_signal_handler(signal.SIGTERM, ending.set)
     await address.ledger.flush()
-    # asyncio's own server would drop a connection that it accepted just before its end.
+    # asyncio's own server would drop a connection that it accepted just before the
+    # server's end.
     made.setblocking(False)
     loop.add_reader(made, address.accept, made)
     left = _FINISH

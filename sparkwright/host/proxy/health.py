@@ -53,7 +53,7 @@ class Service:
             began = time.monotonic()
             self.look()
             if self.well:
-                # Each time: a quick engine may end and start again between two checks.
+                # Touch the file at each check: a quick engine may restart between two checks.
                 Path(self.config.health).with_suffix(MARK).touch()
             if reported != self.well:
                 reported = self.well

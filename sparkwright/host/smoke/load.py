@@ -100,7 +100,7 @@ def prefix_cache(client: DeepClient) -> str:
     context = client.context()
     if not fits(context, tokens):
         raise Skip(f"{tokens} tokens, {_BLOCKS} blocks and more, do not fit a context of {context}")
-    # A random start, so that no other client's earlier request counts.
+    # The prompt starts with a random number, so that no earlier request of a client counts.
     prompt = client.body(
         f"{random.SystemRandom().getrandbits(64):x}\n{filler(client, tokens)}\nSay yes.", 2
     )
@@ -128,7 +128,7 @@ def concurrency(client: DeepClient) -> str:
     with ThreadPoolExecutor(max_workers=count) as pool:
         asked = [pool.submit(_echo, client, number) for number in range(count)]
         while wait(asked, timeout=0.1).not_done:
-            with suppress(Fault):  # if the server is busy or has ended, the answers show it
+            with suppress(Fault):  # the answers show whether the server is busy or has ended
                 peak = max(peak, client.metrics().values.get(metrics.RUNNING, 0.0))
     texts = [text for text in (request.result() for request in asked) if text]
     first = texts[0] if texts else "complete"

@@ -22,7 +22,7 @@ HEAT = 0x20 | 0x40
 BRAKE = 0x80 | 0x08  # the power supply or the hardware limits the clock
 
 _HOUR, _DAY = 3600.0, 86400.0
-#: Ages in seconds: all samples of the last hour are kept, and one for each ten minutes of the day
+#: Ages in seconds: all samples of the last hour are kept, and one sample per ten minutes of the day
 #: before.
 _COARSE = 600.0
 _ERROR, _WARNING = "error", "warning"
@@ -234,7 +234,7 @@ def _hours_left(points: list[tuple[float, float]]) -> float | None:
 
 def _slope(points: list[tuple[float, float]]) -> float:
     """Return the slope in bytes per second, by least squares."""
-    # The import takes 20 ms: without a watched disk it is not needed.
+    # The import takes 20 ms, and only a watched disk needs it.
     from statistics import StatisticsError, linear_regression
 
     try:

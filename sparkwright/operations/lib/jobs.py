@@ -116,7 +116,7 @@ def prove(host: Host, request: ProofRequest, timeout: float = 180) -> None:
         HostError: requirements are not met; the text has all faults with their known remedies.
     """
     if problems := ask(host, proof, request, tuple[str, ...], timeout=timeout):
-        # A run without faults does not load the patterns of logs: 7 ms.
+        # A run without faults saves 7 ms: it does not load the patterns of logs.
         from sparkwright.checks.service.log_lines import explained
 
         raise HostError("; ".join(map(explained, problems)))

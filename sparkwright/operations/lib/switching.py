@@ -79,7 +79,7 @@ def switch(
     Raises:
         HostError: the switch can't begin, or the connection is lost for too long.
     """
-    # A run without a switch does not load the patterns of logs: 7 ms.
+    # A run without a switch saves 7 ms: it does not load the patterns of logs.
     from sparkwright.checks.service.log_lines import lasting
 
     root = memory(host).services_root

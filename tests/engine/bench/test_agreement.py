@@ -111,7 +111,7 @@ def test_generator_records_and_server_count_every_request(run: Run) -> None:
     assert run.server("vllm:generation_tokens_total") == sent * MAX_TOKENS
 
 
-def test_our_figures_equal_the_medians_of_single_requests(run: Run) -> None:
+def test_the_results_equal_the_medians_of_single_requests(run: Run) -> None:
     for cell, load in zip(run.cells, LOADS, strict=True):
         phase = load.phase
         for taken, name in (("ttft", "time_to_first_token"), ("tpot", "inter_token_latency")):

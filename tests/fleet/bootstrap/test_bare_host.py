@@ -163,7 +163,7 @@ def test_bootstrap_continues_after_a_power_cut(fresh: Site) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_first_bootstrap_asks_for_a_password(fresh: Site) -> None:
+def test_a_first_bootstrap_prompts_for_a_password(fresh: Site) -> None:
     """The command prompts for the password once and shows it in no process list; afterwards sudo
     needs no password.
     """

@@ -82,7 +82,7 @@ def test_no_command_and_no_file_shows_the_key(site: Site, hardening: str) -> Non
         assert key not in ssh(HOST, f"docker logs {NAME} 2>&1")
         assert key not in inside(HOST, "journalctl", "--no-pager", "-o", "cat")
         assert key not in ssh(HOST, "sudo sh -c 'cat /opt/sparkwright/services/*/releases/*/*'")
-    # Only root can read the key, and vLLM, which checks it.
+    # Only root and vLLM can read the key; vLLM checks it.
     environments = ssh(HOST, f"sudo cat {' '.join(f'/proc/{pid}/environ' for pid in processes())}")
     assert engine in environments
     assert site.key not in environments

@@ -81,7 +81,7 @@ def test_a_hosts_key_is_only_in_one_file_of_root(secured: Site) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_rollout_by_https_loses_no_request(secured: Site) -> None:
+def test_a_rollout_over_https_loses_no_request(secured: Site) -> None:
     with Load(BALANCER, 8080, secured.key, context=trusting(secured)) as load:
         deploy(secured, "--data", f"image_tag={NEW}")
     assert load.faults == []

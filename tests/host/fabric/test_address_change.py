@@ -113,7 +113,7 @@ out["now"] = now()
     assert out["now"] == {"addresses": [], "file": False, "units": [], "kept": []}
 
 
-def test_a_failed_second_change_keeps_the_first(tmp_path: Path) -> None:
+def test_a_failed_second_change_keeps_the_first_change(tmp_path: Path) -> None:
     out = _run(tmp_path, """
 arm(text()); put(text()); prove(); keep()
 second = text().replace("177.11", "177.13")

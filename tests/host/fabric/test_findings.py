@@ -113,7 +113,7 @@ def test_a_faultless_fabric_has_no_finding(look: Look, shape: str, sparks: Spark
     assert CHECKS.findings(Fabric(look(sparks), shape)) == []
 
 
-def test_a_kernel_option_cures_withheld_contiguous_memory(look: Look) -> None:
+def test_a_kernel_option_fixes_withheld_contiguous_memory(look: Look) -> None:
     sparks = pair()
     _no_cma(sparks)
     finding, *_ = CHECKS.findings(Fabric(look(sparks), "pair"))

@@ -116,7 +116,7 @@ def test_an_invalid_gguf_header_is_refused(tmp_path: Path, content: bytes) -> No
 
 
 @cases("method", "name", "reason")
-def test_a_format_other_than_the_catalogs_is_refused(
+def test_a_format_other_than_the_catalogs_format_is_refused(
     tmp_path: Path, method: str | None, name: str, reason: str
 ) -> None:
     config = {"quantization_config": {"quant_method": method}} if method else {}

@@ -222,7 +222,7 @@ def test_the_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
 
 def test_an_unknown_commit_or_file_fails_the_fetch(fetch: Fetch) -> None:
     fetch.fail(f"has no commit {'1' * 40}", revision="1" * 40)
-    assert len(fetch.hub.hits) == 1  # one request, and not one for each file
+    assert len(fetch.hub.hits) == 1  # a single request for all files
     files = fetch.hub.listing()
     files[0]["path"] = "gone.json"
     fetch.fail("org/model/gone.json does not exist at commit", files=files)

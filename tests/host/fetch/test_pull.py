@@ -351,7 +351,7 @@ def test_a_derived_image_is_tagged_once_its_checks_pass(
     assert f"image rm {unproven}" in docker.commands()
 
 
-def test_a_failed_command_becomes_the_message(docker: Docker, request_: PullRequest) -> None:
+def test_a_failed_command_is_reported(docker: Docker, request_: PullRequest) -> None:
     (docker.place / "full").touch()
     code, output, progress = pull(request_)
     assert (code, output) == (1, "Docker rejects the image: no space left")
@@ -366,7 +366,7 @@ def test_a_failed_command_becomes_the_message(docker: Docker, request_: PullRequ
     assert "Docker does not answer. Start Docker" in pull(request_)[1]
 
 
-def test_a_failed_fetch_becomes_the_message(
+def test_a_failed_fetch_is_reported(
     docker: Docker, registry: Registry, request_: PullRequest
 ) -> None:
     fetch = replace(request_.fetch, endpoint="http://127.0.0.1:9")

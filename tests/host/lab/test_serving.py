@@ -45,7 +45,7 @@ def names_of(headers: list[tuple[str, str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
-def test_errors_equal_vllms_word_for_word(server: Server, version: str, shared_model: Path) -> None:
+def test_errors_have_the_text_of_vllm(server: Server, version: str, shared_model: Path) -> None:
     with contextlib.ExitStack() as stack:
         if version != "0.24.0":
             server = stack.enter_context(launched(shared_model, FAKE_VLLM_VERSION=version))
@@ -117,7 +117,7 @@ def test_metrics_have_vllms_names_and_count_requests(server: Server, shared_mode
         assert "spec_decode" not in plain.ask("GET", "/metrics")[2]
 
 
-def test_answers_and_metrics_equal_the_real_vllms(shared_model: Path) -> None:
+def test_answers_and_metrics_have_the_shape_of_the_real_vllm(shared_model: Path) -> None:
     """The fake calls no tool parser, and has no separate count of reasoning tokens."""
     speculation = json.dumps({"method": "ngram", "num_speculative_tokens": 11})
     arguments = ("--reasoning-parser", "qwen3", "--speculative-config", speculation)
@@ -131,6 +131,6 @@ def test_answers_and_metrics_equal_the_real_vllms(shared_model: Path) -> None:
     expected = set((OURS / "metric_series.txt").read_text().splitlines())
     missing = {name for name in expected if name.startswith("vllm:tool_call_parser_invocations")}
     assert listed == expected - missing
-    # The metrics of the smoke test are among them.
+    # The captured series include the metrics of the smoke test.
     names = {line.partition("{")[0] for line in expected}
     assert {own.partition("{")[0] for own in engine("vllm").metrics.values()} <= names

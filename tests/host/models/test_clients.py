@@ -76,7 +76,7 @@ def _open_webui(folder: Path, page: Page) -> subprocess.Popen[bytes]:
     for place, here in {**places, PAGE_SOCKET: f"{folder}/page"}.items():
         command = command.replace(place, here)
     own = {"SSL_CERT_FILE": f"{folder}/ca.crt", "DATA_DIR": f"{folder}/data", "HOME": str(folder)}
-    own |= {"PATH": os.environ["PATH"], "FROM_INIT_PY": "true"}  # as its own command line
+    own |= {"PATH": os.environ["PATH"], "FROM_INIT_PY": "true"}  # as in Open WebUI's own start
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
             ["/bin/sh", "-c", command], env=service["environment"] | own, stdout=log, stderr=log

@@ -138,7 +138,8 @@ def test_another_replica_answers_a_request_that_a_replica_breaks_off(
         assert not [name for name in answers[0].headers if name.startswith("x-sparkwright-")]
         assert {item.body for item in (*first.seen, *second.seen)} == {json.dumps(body).encode()}
         assert len(first.seen) >= 1
-        # A prompt that kills engines kills at most two; a body that is not kept is sent once.
+        # A prompt that kills engines kills at most two engines; a body that is not kept is sent
+        # once.
         for text, most in (("", 2), ("a" * (1 << 20), 1)):
             before = len(first.seen) + len(second.seen)
             assert address.post(CHAT, {"model": "small", "die": True, "text": text}).status == 502

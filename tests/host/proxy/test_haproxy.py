@@ -358,7 +358,7 @@ def test_a_request_waits_while_the_only_replica_is_drained(start: Opener, first:
     assert [request.result(PATIENCE).status for request in waiting] == [200, 200, 200]
 
 
-def test_a_request_that_waits_too_long_is_answered_503(start: Opener, first: Backend) -> None:
+def test_a_request_that_waits_too_long_gets_503(start: Opener, first: Backend) -> None:
     proxy = start(first, wait_seconds=1)
     proxy.put("one", "drain")
     answer = proxy.post(CHAT)
@@ -448,7 +448,8 @@ def test_a_request_half_received_at_a_reload_is_answered(start: Opener, first: B
     proxy = start(first, wait_seconds=3600)
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
         client.sendall(f"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer {KEY}\r\n".encode())
-        # Connections are accepted in order: after an answer on the second, the first is accepted.
+        # HAProxy accepts connections in order: an answer on the second proves that the first was
+        # accepted.
         assert proxy.get("/v1/models").status == 200
         proxy.reload()
         client.sendall(b"Host: x\r\n\r\n")

@@ -134,7 +134,7 @@ def test_an_ambiguous_request_is_refused(seed: Seed) -> None:
     assert seed.is_well()
 
 
-def test_a_runs_key_ends_with_its_time(seed: Seed) -> None:
+def test_a_runs_key_expires(seed: Seed) -> None:
     assert seed.get(f"{PATH}?ranges")[0] == 200
     old = time.time() - 3 * 86400
     os.utime(seed.fetch.root / "keys" / RUN, (old, old))

@@ -71,7 +71,7 @@ def test_a_service_name_that_points_outside_the_root_is_ignored(
     assert (mine / "kept").exists()
 
 
-def test_a_history_that_names_no_container_runs_nothing(
+def test_only_valid_container_names_of_a_history_are_used(
     tmp_path: Path, ran: list[tuple[str, ...]]
 ) -> None:
     root = tmp_path / "root"

@@ -64,7 +64,7 @@ class Check:
     bad: set[str] = field(default_factory=set)
     raises: bool = False
     door: str | None = None
-    #: A release that ends at its first start and serves after its second, without its caches.
+    #: A release that ends at its first start and serves after its second start, without its caches.
     crashes: str = ""
 
     def run(
@@ -395,7 +395,7 @@ def test_a_followers_release_is_staged_and_its_engine_keeps_running(host: Host) 
     host.serves()
     switch = host.switch(host.service(restart=False, follower=True))
     assert switch.run() == "good"
-    # Unit and `current` are still those of the head's running release.
+    # Unit and `current` still belong to the head's running release.
     assert host.state() == (OLD, OLD, "old unit", "new key")
     assert (host.place / "services/a/releases" / NEW / "unit.service").read_text() == "new unit"
     text = (host.place / "said").read_text()

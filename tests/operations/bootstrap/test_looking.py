@@ -65,7 +65,7 @@ def test_a_plan_needs_no_measured_speed() -> None:
     assert host.asked == []
 
 
-def test_preflight_accepts_a_host_with_curable_faults_and_repeats_its_checks() -> None:
+def test_preflight_accepts_a_host_with_fixable_faults_and_repeats_its_checks() -> None:
     host, item = _host(BARE, "nvidia-container-toolkit", observe=probe(time=0.0, toolkit=ABSENT))
     looking.decided(host, item)  # type: ignore[arg-type]
     host.answers["observe"] = lambda _: probe(time=preflight.time.time(), toolkit=ABSENT)  # type: ignore[attr-defined]
@@ -85,7 +85,7 @@ def test_preflight_accepts_a_host_with_curable_faults_and_repeats_its_checks() -
     assert (ran.commands, host.noops) == ([], ["preflight passed, 0 warnings"])
 
 
-def test_a_fault_that_bootstrap_does_not_cure_still_refuses() -> None:
+def test_a_host_with_a_fault_that_bootstrap_does_not_fix_is_refused() -> None:
     seen = probe(time=preflight.time.time(), toolkit=ABSENT, docker=None)  # type: ignore[attr-defined]
     host, item = _host(BARE, "nvidia-container-toolkit", observe=seen)
     looking.decided(host, item)  # type: ignore[arg-type]

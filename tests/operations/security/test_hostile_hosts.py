@@ -224,7 +224,7 @@ def test_operations_read_the_root_of_their_services() -> None:
         assert host.request("observe")["services_root"] == "/srv/sparkwright"
 
 
-#: Fake of ``sudo -S``, which reads a line of standard input only if it asks for a password.
+#: Fake of ``sudo -S``, which reads a line of standard input only if it prompts for a password.
 _SUDO = """#!/bin/sh
 { echo "$@"; env; tr '\\0' ' ' < /proc/$$/cmdline; tr '\\0' ' ' < /proc/$PPID/cmdline; } > "$SEEN"
 [ "$ASKS" = yes ] && { IFS= read -r word; [ "$word" = 'pass{word' ] || exit 1; }

@@ -18,7 +18,7 @@ from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_SUCCEEDED
 from paramiko.server import InteractiveQuery
 
 PASSWORD = "a-secret-of-hers"
-#: Fake of sudo, which asks for a password until the right password was entered once.
+#: Fake of sudo, which prompts for a password until the right password was entered once.
 _SUDO = """#!/bin/sh
 [ "$*" = "-k -n true" ] && exec test -e "$HOME/passwordless"
 [ "$1 $2 $3" = "-k -S -p" ] || exit 9

@@ -392,7 +392,7 @@ def test_each_variable_has_the_cards_default(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("entry", of("sampling"))
-def test_each_row_of_advised_sampling_equals_the_models(entry: dict[str, Any]) -> None:
+def test_each_row_of_advised_sampling_equals_the_models_row(entry: dict[str, Any]) -> None:
     table = TABLES[tuple(entry["at"])]
     given = {
         ("thinking" if cells[0] == "Thinking" else "instruct", _USES[header],

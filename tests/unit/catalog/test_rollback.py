@@ -20,7 +20,7 @@ AEON = catalog().images["aeon-vllm-ultimate"]
 OF_CARDS, BACK = "2026-07-01-v0.24.0", "2026-06-18-v0.23.0-dflashfix"
 CORRUPTS = "2026-06-04-pr44389"
 OF_AEON = sorted(name for name, item in catalog().recipes.items() if item.image == AEON.name)
-#: Recipe A and its two other bodies.
+#: Recipe A of the cards, with each of its three bodies.
 DFLASH_27B = ("qwen36-27b-dflash-fp8", "qwen36-27b-nvfp4-dflash-fp8", "qwen36-27b-xs-dflash-fp8")
 GEMMA = sorted(name for name in OF_AEON if name.startswith("gemma4"))
 #: Recipes for an sm_120 card in an arm64 machine: image-architecture reports them on every tag.

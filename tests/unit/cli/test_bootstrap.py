@@ -63,7 +63,7 @@ def test_bootstrap_without_a_named_step_changes_nothing(became: list[Asked]) -> 
     assert "the settings of the hosts name no bootstrap step" in text
 
 
-def test_the_password_is_prompted_for_and_never_an_argument(
+def test_the_password_is_prompted_for_and_is_never_an_argument(
     became: list[Asked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, text = _call("--password")

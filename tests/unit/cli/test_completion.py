@@ -15,7 +15,7 @@ from tests.unit.builders import ROOT
 
 cases = Tables(__file__)
 
-#: Options and arguments that take a name of something.
+#: Options and arguments that take a name which completion can offer.
 NAMED = {"limit", "host", "names", "services", "model", "recipe", "tag", "key", "name"}
 #: Parameters with a name of ``NAMED`` whose values are not in the site.
 NOT = {

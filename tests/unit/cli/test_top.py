@@ -65,7 +65,7 @@ def test_top_prints_json_lines(site: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "\x1b" not in done.stdout
 
 
-def test_a_broken_inventory_ends_with_2(site: Path) -> None:
+def test_top_exits_with_2_for_a_broken_inventory(site: Path) -> None:
     (site / "inventory/lab.py").write_text("sparks = [\n")
     done = run("top", "--once")
     assert (done.exit_code, done.stdout) == (2, "")

@@ -284,7 +284,7 @@ def test_a_box_never_gets_the_name_of_a_group_or_of_another_host(world: World) -
     assert list(_inventory()) == ["lab.local", "sparks.home", "rtx50.lan"]
 
 
-def test_a_user_other_than_the_inventorys_is_refused(world: World) -> None:
+def test_a_user_other_than_the_inventorys_user_is_refused(world: World) -> None:
     _up("alice@spark-1", "--yes")
     done = _up("bob@spark-1", "--yes")
     assert (done.exit_code, "logs in as 'alice'" in done.output) == (2, True), done.output

@@ -9,7 +9,7 @@ from sparkwright.config.secrets import VARIABLE, Secret, api_key
 from sparkwright.findings.user_error import UserError
 
 
-def test_the_api_key_is_made_once_and_kept_to_its_owner(tmp_path: Path) -> None:
+def test_the_api_key_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     path = tmp_path / "state" / "key"
     first = api_key(path, {})
     assert api_key(path, {}).value == first.value

@@ -58,12 +58,12 @@ def _both(folder: Path, inventory: str) -> tuple[object, object]:
 
 
 @pytest.mark.parametrize("inventory", ["inventory/lab.py", "inventory/virtual.py"])
-def test_the_projects_inventories_are_read_like_in_pyinfra(inventory: str) -> None:
+def test_the_projects_inventories_are_read_as_in_pyinfra(inventory: str) -> None:
     theirs, ours = _both(ROOT, inventory)
     assert ours == theirs
 
 
-def test_groups_shared_data_and_precedence_equal_pyinfras(tmp_path: Path) -> None:
+def test_groups_shared_data_and_precedence_are_the_same_as_in_pyinfra(tmp_path: Path) -> None:
     (tmp_path / "group_data").mkdir()
     (tmp_path / "group_data/all.py").write_text("my_all = 1\nmy_group = 'all'\n_private = 2\n")
     (tmp_path / "group_data/many.py").write_text("my_group = 'many'\nmy_many = 3\n")

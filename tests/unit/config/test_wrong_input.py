@@ -106,7 +106,7 @@ def test_a_missing_catalog_directory_is_reported(tmp_path: Path) -> None:
         load_catalog([tmp_path / "none"])
 
 
-def test_a_users_catalog_overrides_the_librarys_by_name(tmp_path: Path) -> None:
+def test_a_users_entry_overrides_the_librarys_entry_of_the_same_name(tmp_path: Path) -> None:
     shipped = catalog().models["qwen36-35b-a3b-dflash"]
     mine = shipped.model_copy(update={"revision": "v9"})
     (tmp_path / "mine.yaml").write_text(mine.model_dump_json())  # JSON is YAML

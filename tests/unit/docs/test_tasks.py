@@ -33,7 +33,7 @@ def test_each_task_has_at_most_three_commands_and_a_page(task: str) -> None:
     assert f"sparkwright {first}" in pages
 
 
-def test_the_readme_takes_two_commands_and_three_questions_to_an_answer() -> None:
+def test_the_readme_leads_to_an_answer_with_two_commands_and_three_questions() -> None:
     text = read("README.md").text.partition("## One Spark\n")[2].partition("\n## ")[0]
     first, *_ = re.findall(r"(?:^    \S.*\n)+", text, re.M)
     commands = [" ".join(line.split()[:2]) for line in first.splitlines()]

@@ -69,7 +69,7 @@ def test_the_sent_code_is_equal_line_by_line(module: ModuleType) -> None:
 
 
 @each
-def test_found_imports_equal_the_parsers(module: ModuleType) -> None:
+def test_found_imports_equal_the_imports_of_the_parser(module: ModuleType) -> None:
     """Imports may be within functions, of several names, over several lines, and renamed."""
     result = set()
     for node in ast.walk(ast.parse(programs.source(module))):

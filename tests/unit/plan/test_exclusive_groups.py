@@ -138,7 +138,7 @@ def test_an_engine_does_not_sleep_beside_services_that_need_its_memory() -> None
         plan(shared)
 
 
-def test_an_engine_without_a_sleep_may_only_stop() -> None:
+def test_an_engine_without_sleep_mode_may_only_stop() -> None:
     other = {"recipe": "qwen38-27b-nvfp4-sglang-spark", "port": 8000}
     with pytest.raises(UserError, match=r"SGLang has no sleep[^§]*'do': 'stop'"):
         plan({"a": {**other, **SLEEP}})

@@ -370,7 +370,7 @@ def test_patches_over_another_image_are_refused_until_confirmation(
     exits(1, "lock", "inventory.py", "--check")
     assert "did you mean 'mine'" in exits(2, "lock", "inventory.py", "--patched", "mne").output
     exits(2, "lock", "inventory.py", "--patched", "mine", "--check")
-    site.clear()  # no registry answers, and none is needed
+    site.clear()  # no registry answers, and the run needs no registry
     assert f": {other}" in run("lock", "inventory.py", "--patched", "mine").output
     assert run("check", "inventory.py").exit_code == 0
     # An image of another tag is another base, too; the command fills an empty lock.

@@ -49,7 +49,7 @@ def test_an_invalid_proxy_address_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "a\nX=1", "a,b", 'a"b', "$HOME", "%h"])
-def test_no_proxy_is_a_list_of_names(name: str) -> None:
+def test_the_variable_no_proxy_is_a_list_of_names(name: str) -> None:
     """The list becomes part of a unit's line."""
     with pytest.raises(UserError):
         parse_settings("spark-1", {"services": {}, "no_proxy": [name]}, lambda _: "all.py")

@@ -73,7 +73,7 @@ def test_the_page_verifies_the_address_by_the_sites_ca() -> None:
 
 def test_a_sites_variable_replaces_the_default() -> None:
     text, _ = _files(_plan(environment={"ENABLE_SIGNUP": "True"}))["compose.yaml"]
-    # Compose refuses a file in which a name stands twice.
+    # Compose refuses a file with a duplicate key.
     assert text.count("ENABLE_SIGNUP") == 1
     assert '"ENABLE_SIGNUP": "True"' in text
 

@@ -58,7 +58,7 @@ def test_no_configuration_raises_an_error(config: dict[str, Any]) -> None:
     kv_layers(config)
 
 
-def test_a_models_own_configuration_overrides_the_catalogs() -> None:
+def test_a_models_own_configuration_overrides_the_catalogs_figures() -> None:
     host = plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}})
     result = resolution(host)
     # 100 times the layers: the context no longer fits, despite the catalog's figures.

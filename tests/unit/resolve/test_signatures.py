@@ -139,7 +139,7 @@ def test_a_signature_is_found_among_many_referrers(
         {"manifests": [{"digest": n} for n in names]}
     ).encode()
     assert asked(content, public(key, tmp_path)).signature
-    # The search ends after any answer.
+    # The search ends, however many referrers the registry lists.
     content[f"referrers/{digest}"] = json.dumps(
         {"manifests": [{"digest": name} for name in names[:20] * 500]}
     ).encode()

@@ -77,7 +77,7 @@ def test_a_host_in_maintenance_is_neither_changed_nor_failed() -> None:
     assert "NOT as planned" not in message
 
 
-def test_the_command_to_paste_calls_the_own_route_of_a_model_that_pools() -> None:
+def test_the_command_to_paste_calls_the_route_of_a_model_that_pools() -> None:
     routes: list[dict[str, str]] = [{}, {"rerank": "/v1/rerank"}, {"transcription": "/v1/audio"}]
     chats, pools, hears = (text(row(services=(replace(SERVICE, routes=each),))) for each in routes)
     assert "http://10.0.0.1:8000/v1/audio -H" in hears

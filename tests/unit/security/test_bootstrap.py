@@ -162,7 +162,7 @@ def test_unknown_bootstrap_steps_are_refused(steps: Any) -> None:
 
 
 @cases("user", "file", "text")
-def test_sudoers_names_only_that_user(user: str, file: str | None, text: str | None) -> None:
+def test_sudoers_names_only_the_login_user(user: str, file: str | None, text: str | None) -> None:
     position, line = sudoers_file(user)
     name = position.removeprefix("/etc/sudoers.d/")
     assert "/" not in name

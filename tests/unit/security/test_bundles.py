@@ -88,7 +88,7 @@ def _build(bundle: Path, context: str | None) -> Any:
     return build
 
 
-def test_the_build_context_of_a_bundle_equals_the_locks(tmp_path: Path) -> None:
+def test_the_build_context_of_a_bundle_equals_the_locked_build_context(tmp_path: Path) -> None:
     _bundled(tmp_path)
     assert list(_build(tmp_path, build_context.digest(CONTEXT))().files) == ["Dockerfile"]
 

@@ -367,7 +367,7 @@ def test_output_without_end_is_not_read(endless: bytes, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("guarded")
-def test_a_host_that_asks_for_a_password_gets_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_prompt_of_a_host_gets_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     """pyinfra prompts for sudo's password if a failing command prints this line, and sends the
     password to the host.
     """

@@ -66,7 +66,7 @@ def test_every_route_is_tested_without_a_key_and_with_a_wrong_key() -> None:
         assert sum(key.startswith("Bearer sk-") for key in keys) == 1
 
 
-def test_an_https_service_is_tested_by_https(tmp_path: Path) -> None:
+def test_an_https_service_is_tested_over_https(tmp_path: Path) -> None:
     arguments = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=spark-1"]
     files = ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "crt")]
     subprocess.run([*arguments, *files], check=True, capture_output=True)

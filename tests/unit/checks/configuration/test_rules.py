@@ -296,7 +296,7 @@ def test_unwritten_arguments_are_judged_by_the_versions_default() -> None:
     absent = {"enable_prefix_caching": None}
     result = _broken(GEMMA, {"image_tag": OLD, "arguments": absent})["prefix-caching-corrupts"]
     assert "enable_prefix_caching is not set, and its default is True" in result.observed
-    # That version turns prefix caching off for hybrid models by default.
+    # The tag's version turns prefix caching off for hybrid models by default.
     hybrid = _broken(HERETIC, {"image_tag": OLD, "arguments": {**absent, "max_num_seqs": 8}})
     assert "prefix-caching-corrupts" not in hybrid
 

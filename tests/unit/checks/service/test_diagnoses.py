@@ -30,7 +30,7 @@ from tests.unit.checks.service.builders import (
 
 cases = Tables(__file__)
 
-#: Checks that match a line of the log. Each names a capture that contains such a line.
+#: Checks that match a line of the log. Each check names a capture with such a line.
 PATTERNS = patterns()
 XID = (
     "NVRM: Xid (PCI:0000:01:00): 31, pid=13332, name=VLLM::EngineCor, Ch 00000010, intr 00000000. "

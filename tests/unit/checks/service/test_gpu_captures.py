@@ -179,7 +179,7 @@ def test_the_sandboxed_watch_gets_an_answer_of_the_real_driver() -> None:
 
 
 @pytest.mark.parametrize("start", ["first", "second"])
-def test_the_planned_memory_equals_the_engines(start: str) -> None:
+def test_the_planned_memory_equals_the_engines_memory(start: str) -> None:
     """Weights, KV cache and the rest of the share are each within 5 % of the plan."""
     took = logs.memory(lines(f"by-roles/{start}-start.log"))
     pool, share = 139.80, 0.85  # GiB, as CUDA counts them

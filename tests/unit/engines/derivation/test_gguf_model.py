@@ -50,7 +50,7 @@ def box(model: str = REPOSITORY, **data: Any) -> Fleet:
 
 
 @cases("model", "choice")
-def test_the_reference_has_the_services_choice(model: str, choice: str) -> None:
+def test_the_models_reference_has_the_services_choice_of_a_file(model: str, choice: str) -> None:
     with hub() as choices:
         service = chat(box(model))
     assert choices == [choice]

@@ -124,7 +124,7 @@ def test_a_stored_result_is_read_back_unchanged(cells: list[Cell], when: dt.date
     assert item.when == when.astimezone(dt.UTC)
 
 
-def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path: Path) -> None:
+def test_a_second_result_of_one_second_does_not_replace_the_first_result(tmp_path: Path) -> None:
     path = save(tmp_path, result())
     with pytest.raises(UserError) as raised:
         save(tmp_path, result(cell(decode=1)))

@@ -314,7 +314,7 @@ def test_a_history_keeps_its_readable_entries_oldest_first(tmp_path: Path) -> No
     assert problems[-1].observed == "7: should be a valid list"
 
 
-def test_the_history_equals_the_status_commands(tmp_path: Path) -> None:
+def test_the_history_equals_the_history_of_the_status_command(tmp_path: Path) -> None:
     kept = tmp_path / "status.json"
     kept.write_text(json.dumps({"history": switches({"spark-1": answer()})}))
     problems: list[Finding] = []

@@ -87,7 +87,7 @@ def test_the_command_fails_without_an_address_or_after_an_error(
 KEY = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
 PROMPT = "my doctor says that the tumour is back"
 SECRET = "B0123456789abcdefghijklm"
-#: Addresses with this secret, and the part that must not appear.
+#: Addresses with SECRET, which must not appear in any output.
 SECRETS = (
     f"ntfy:https://{SECRET}@ntfy.example/fleet",
     f"ntfy:https://:{SECRET}@ntfy.example/fleet",
