@@ -28,6 +28,7 @@ _FAULTS = {
     "container": "the container is killed 12 s after it first served, and loses its caches",
     "docker": "Docker is restarted",
     "power": "the host's power is cut under load",
+    "devices": "the host's device nodes go, and come back after failed starts",
     "disk": "4 MB are left for compiled code: three starts fail; after space is freed",
 }
 

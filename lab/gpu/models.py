@@ -155,8 +155,8 @@ def naps() -> dict[str, Any]:
         result[f"nap {turn}"] = {
             "seconds": _until_slept(),
             "held_mib": ssh(HELD).strip(),
-            "answer": streams(f"127.0.0.1:{PORT}", 1, 1, 32),
-            "again": streams(f"127.0.0.1:{PORT}", 1, 1, 32),
+            "answer": streams(f"127.0.0.1:{PORT}", 1, 2, 32),
+            "again": streams(f"127.0.0.1:{PORT}", 1, 2, 32),
         }
     _until_slept()
     for name in ("status", "doctor"):

@@ -5,7 +5,7 @@ GPU, driver and versions, and raw texts beside it. Seconds were measured on one 
 
     deploy      from a bare host to answers, then again            200 s
     proxy       streams at the engine's socket, through HAProxy,
-                with 1 and 8 threads, with TLS                     500 s *
+                with TLS                                           600 s *
     container   the container is killed                             60 s *
     replicas    a roll-out over two hosts and GPUs under load      600 s
     ranks       one model over two hosts and GPUs by NCCL; the
@@ -14,7 +14,7 @@ GPU, driver and versions, and raw texts beside it. Seconds were measured on one 
     share       a share that CUDA refuses                          120 s *
     noise       weights of noise                                   130 s *
     dies        a worker that dies after each start                115 s
-    devices     the host's device nodes go and come back            85 s
+    devices     the host's device nodes go and come back           160 s
     power       the host's power is cut                             90 s *
     disk        no room for compiled code                          200 s *
     exclusive   two services that take turns                       300 s *
@@ -73,9 +73,7 @@ SMI = {
     "holders": "nvidia-smi --query-compute-apps=process_name,used_gpu_memory --format=csv,noheader",
 }
 #: Streams, rounds, tokens, and the number of alternations between the paths.
-LEVELS = ((256, 4, 256, 2), (64, 4, 256, 2), (8, 6, 128, 2), (1, 100, 2, 3))
-MANY = LEVELS[:2]
-GATEWAY = "/opt/sparkwright/gateway/haproxy.cfg"
+LEVELS = ((256, 4, 256, 2), (64, 8, 256, 4), (8, 16, 128, 2), (1, 100, 2, 3))
 
 
 def deploy() -> dict[str, Any]:
@@ -122,11 +120,6 @@ def proxy() -> dict[str, Any]:
     plain = {"engine": SOCKET, "proxy": f"127.0.0.1:{PORT}"}
     runs = in_turns(plain, LEVELS)
     text("proxy-runs.json", json.dumps(runs))
-    for number in (1, 8):
-        ssh(f"sed -i s/nbthread.*/nbthread\\ {number}/ {GATEWAY} && "
-            "systemctl reload sparkwright-gateway && sleep 1")  # fmt: skip
-        ways = {"engine": SOCKET, f"proxy, {number} threads": plain["proxy"]}
-        runs += in_turns(ways, MANY)
     tls = controls.deploy("proxy-tls", tls="own")
     runs += in_turns({"engine": SOCKET, "TLS": f"https://127.0.0.1:{PORT}"}, LEVELS)
     return {"runs": runs, "deploy": tls}
@@ -140,7 +133,10 @@ def port() -> dict[str, Any]:
     address = ssh(f'docker inspect {UNIT} | grep -oE "[0-9.]{{7,}}" | grep ^172 | tail -n 1')
     text("port.txt", ssh(f"docker inspect {UNIT}; ss -ltn; cat {HOME}/current/compose.yaml"))
     ways = {"container": f"{address.strip()}:{PORT}", "port": f"{controls.HOST.address}:{PORT}"}
-    return {"runs": in_turns(ways, LEVELS), "deploy": deployed}
+    return {
+        "runs": in_turns(ways, ((64, 8, 256, 2), (8, 16, 128, 1), (1, 100, 2, 2))),
+        "deploy": deployed,
+    }
 
 
 def boots() -> dict[str, Any]:

@@ -93,8 +93,10 @@ case ${1:-} in
 receive) depot; python3 -m lab.gpu.receive "$2" ;;
 make)
     depot
+    # The next call replaces the files of the working tree, so the background has its own copy.
+    mkdir -p $home/tree; cp -a lab sparkwright templates $home/tree/; cd $home/tree
     setsid python3 -m lab.gpu.weights >$home/weights.log 2>&1 </dev/null &
-    setsid "$site/lab/gpu/start.sh" image >$home/image.log 2>&1 </dev/null &
+    setsid lab/gpu/start.sh image >$home/image.log 2>&1 </dev/null &
     ;;
 image) wait_for $home/.site.done 900; python3 -m lab.gpu.image build ;;
 up)
