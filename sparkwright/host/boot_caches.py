@@ -62,7 +62,7 @@ class Caches:
         state = self._known()
         cache, suspect = self._root / key, self._root / f"{key}.suspect"
         if suspect.is_dir() and state.get("release") != release:
-            self._settle(cache, suspect)
+            self._settle(cache, suspect, booted=True)
         self._prune(key, hardware)
         cache.mkdir(mode=0o700, exist_ok=True)
         self._write(
@@ -92,10 +92,10 @@ class Caches:
         suspect = self._root / f"{state['key']}.suspect"
         marks = [path.stat().st_mtime for path in (mark, self._home / "boot.json") if path.exists()]
         served = max(marks, default=0) > state["started"]
-        early = not well and not served and time.time() - state["started"] < seconds
-        if not early:
+        booted = served or time.time() - state["started"] >= seconds
+        if booted or well:
             if suspect.is_dir():
-                self._settle(cache, suspect)
+                self._settle(cache, suspect, booted=booted)
         elif suspect.is_dir():
             self._restore(cache, suspect)
             self._write({**state, "cleared": True})
@@ -104,9 +104,11 @@ class Caches:
         elif not state.get("cleared"):
             cache.replace(suspect)
 
-    def _settle(self, cache: Path, suspect: Path) -> None:
-        """Decide about a cache that was set aside, if no start has failed without it."""
-        if cache.is_dir() and any(cache.iterdir()):
+    def _settle(self, cache: Path, suspect: Path, *, booted: bool) -> None:
+        """Decide about a cache that was set aside, if no start has failed without it: the new cache
+        of a start that was stopped while booting is incomplete.
+        """
+        if booted and cache.is_dir() and any(cache.iterdir()):
             shutil.rmtree(suspect, ignore_errors=True)
         else:
             self._restore(cache, suspect)
