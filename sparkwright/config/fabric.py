@@ -46,7 +46,7 @@ class FabricAddresses(BaseModel):
         except ValueError as error:
             raise ValueError(f"network: {error}") from None
         if not _is_private(first) or first.num_addresses < number + 12:
-            raise ValueError("'network' must be private IPv4 with addresses from .11 for all hosts")
+            raise ValueError("'network' must be a private IPv4 network with addresses from .11 on")
         if not _is_private(self.networks[-1]):
             raise ValueError("the networks of all further rails must be private, too")
         return self
