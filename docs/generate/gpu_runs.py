@@ -73,7 +73,7 @@ def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     )
     yield "boots", text
     text = (
-        f"EngineCore is killed: the engine ends with code 0, and serves after "
+        f"EngineCore is killed: the engine ends with code 0, and serves again after "
         f"{runs['killed']['seconds to health']} s"
     )
     yield "killed", text

@@ -46,7 +46,7 @@ class SmokeSettings(_Settings):
     """Smoke test of a service.
 
     Attributes:
-        thinking: whether the model may think first; max_tokens must then include the thoughts.
+        thinking: whether the model may think first; max_tokens must then include the reasoning.
         max_tokens: budget of one answer.
     """
 
@@ -374,9 +374,9 @@ class HostSettings(_Settings):
             publisher's public key (cosign.pub). Images without this signature are not deployed
             (docs/security.md). The first matching pattern counts.
         private_servers: names (* for any part), addresses and networks (``10.0.0.0/8``) to which an
-            internet registry, hub or git server may redirect, such as its storage in a private
-            network behind a split DNS. Other private addresses are refused. Through an HTTP proxy,
-            which resolves names itself, only addresses in URLs are compared.
+            internet registry, hub or git server may redirect, such as a registry's storage in a
+            private network behind a split DNS. Other private addresses are refused. Through an HTTP
+            proxy, which resolves names itself, only addresses in URLs are compared.
         hub_endpoint: address of the hub for queries and downloads.
         hub_token_file: file on the controller with a token for gated models; default: the
             environment's HF_TOKEN.

@@ -222,7 +222,7 @@ def session(
     shown: bool = False,
     frames: bool = False,
 ) -> Iterator[Session]:
-    """Plan a run over the site in the current folder; the end of the session closes connections.
+    """Plan a run over the site in the current folder, and close its connections at the end.
 
     Args:
         connection: pyinfra's options of connection and sudo, by name.

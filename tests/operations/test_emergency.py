@@ -156,7 +156,7 @@ def test_an_unreadable_inventory_ends_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("deploy", ["deploy.py", "fleet.py"])
-def test_a_deploy_without_a_plan_connects_to_no_host(tmp_path: Path, deploy: str) -> None:
+def test_a_deploy_with_unreadable_settings_connects_to_no_host(tmp_path: Path, deploy: str) -> None:
     write_site(tmp_path, host("spark-1", status=status()), group_data__all="x = (\n")
     (tmp_path / deploy).write_text("")
     done = pyinfra(tmp_path, "--yes", "inventory/lab.py", deploy)

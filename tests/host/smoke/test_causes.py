@@ -149,7 +149,7 @@ def delta(**parts: str) -> dict[str, Any]:
 USAGE = {"choices": [], "usage": {"completion_tokens": 3}}
 
 
-def test_streams_of_content_and_of_thoughts_pass() -> None:
+def test_streams_of_content_and_of_reasoning_pass() -> None:
     for kind in ("content", "reasoning", "reasoning_content"):
         texts = [delta(role="assistant", content=""), *(delta(**{kind: "a"}) for _ in range(3))]
         text = routes.stream(streaming(*texts, USAGE, "[DONE]"))
