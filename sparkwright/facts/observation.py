@@ -17,7 +17,7 @@ from pyinfra.api.state import State
 
 from sparkwright.facts import hooks, others
 from sparkwright.facts.answers import HostError, parse
-from sparkwright.facts.asking import Sudo, ask, command, label
+from sparkwright.facts.asking import Sudo, ask, command, label, root_if_possible
 from sparkwright.facts.memory import memory
 from sparkwright.host import observe
 from sparkwright.host.observe import Observation, ObservationRequest
@@ -44,8 +44,7 @@ class ProgramFact(FactBase[_T], Generic[_T]):
     def asking(self, request: DataclassInstance) -> StringCommand:
         """Command that contains the program and its request."""
         # pyinfra's own _sudo and its password apply to a separately requested fact.
-        run = command(self.program, request)
-        return StringCommand("sudo -n", run, "||", run)
+        return root_if_possible(command(self.program, request))
 
     def process(self, output: list[str]) -> _T:
         """The program's answer, checked against its type."""

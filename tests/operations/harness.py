@@ -131,7 +131,7 @@ class FakeHost:
 
     def run_shell_command(self, command: Any, **arguments: Any) -> tuple[bool, CommandOutput]:
         text = command.get_raw_value()
-        label = re.search(r"sparkwright-([\w-]+)$", text)
+        label = re.search(r"sparkwright-([\w-]+)( ; sudo .*)?$", text)
         assert label is not None, f"no program of ours: {text[-80:]}"
         if "_stdin" in arguments:
             request = json.loads(arguments["_stdin"])["request"]

@@ -61,7 +61,7 @@ def execute(state: State) -> None:
 def executed(host: Host) -> list[str]:
     """The last word of every command that was run on a host: the label of a sparkwright program."""
     connector: Any = host.connector
-    return [command.rpartition(" ")[2] for command in connector.executed_commands]
+    return [text.split(" ; sudo ")[0].rpartition(" ")[2] for text in connector.executed_commands]
 
 
 def says(host: Host, program: str, answer: Any) -> None:
