@@ -3,9 +3,9 @@
     python -m lab.serving.build --registry http://HOST:5000 --cache DIR
 
 An image is three layers: Debian's Python and a shell, the fake with its tables, and the small files
-that name vLLM's version and flavour. The image's index has one entry per architecture, all with the
-same x86_64 files: the arm64 entry makes the index look like the real image's index. An index of
-OCI's types has provenance for each entry, as docker buildx adds it by default.
+that name vLLM's version, flavour and any fault. The image's index has one entry per architecture,
+all with the same x86_64 files: the arm64 entry makes the index look like the real image's index. An
+index of OCI's types has provenance for each entry, as docker buildx adds it by default.
 """
 
 import argparse

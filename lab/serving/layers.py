@@ -18,7 +18,7 @@ PACKAGES = "base-files,bash,dash,coreutils,grep,sed,libc-bin,python3"
 SUITE = "trixie"
 
 _UNUSED = (
-    # mmdebstrap copies these paths from this machine.
+    # mmdebstrap writes the first four paths from this machine's files.
     "./etc/apt/",
     "./etc/fstab",
     "./etc/hostname",

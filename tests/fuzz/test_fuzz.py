@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import sparkwright.run  # loaded before a test patches sockets  # noqa: F401
+import sparkwright.run  # loaded for `up`, before a test patches sockets  # noqa: F401
 from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.config import places, python_files
 from sparkwright.resolve import credentials

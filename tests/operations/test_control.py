@@ -1,4 +1,4 @@
-"""Services stopped and hosts put in maintenance by request: lock, answer, and skipped deploys."""
+"""Services stopped and hosts in maintenance by request: lock, answer, and deploys without them."""
 
 import json
 from dataclasses import replace

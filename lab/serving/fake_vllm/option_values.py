@@ -61,7 +61,7 @@ def dataclass(text: str) -> Any:
 
 
 def optional(inner: Callable[[str], Any], name: str) -> Callable[[str], Any]:
-    """The parser `inner`, which reads `None` and the empty text as None."""
+    """A parser like `inner` that reads `None` and the empty text as None."""
 
     def read(text: str) -> Any:
         return None if text in ("", "None") else _converted(inner, name, text)

@@ -2,7 +2,7 @@
 
 The real AIPerf measures the fake for vLLM, whose first token takes 0.2 s and each further token 20
 ms. The test compares three accounts of the same requests, never a clock with a constant: a busy
-machine slows down all three accounts.
+machine slows down all three accounts alike.
 """
 
 import json

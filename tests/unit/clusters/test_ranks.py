@@ -33,7 +33,7 @@ def compose(row: Desired) -> dict[str, Any]:
     return result
 
 
-def test_a_rank_with_another_address_changes_the_other_rank_s_release() -> None:
+def test_a_rank_with_another_address_changes_the_other_ranks_release() -> None:
     before = pair()["spark-1"].services[0].release
     clusters = data()["clusters"]
     clusters["pair"]["addresses"]["spark-2"] = "10.0.0.99"
