@@ -52,7 +52,8 @@ async def _request(connection: Connection, tokens: int, number: int) -> Request:
     writer.write((head + body).encode())
     first, events, status = 0.0, 0, await reader.readline()
     if b" 200 " not in status:
-        raise SystemExit(f"{status.decode().strip()} {await reader.read(500)!r}")
+        # Not SystemExit, which would end a process of the pool without an answer to the pool.
+        raise RuntimeError(f"{status.decode().strip()} {await reader.read(500)!r}")
     async for line in reader:
         if line.startswith(b'data: {"'):
             first = first or time.perf_counter()
