@@ -78,7 +78,7 @@ def run(
                     deadline = time.monotonic() + seconds
             ended = process.poll()
         finally:
-            with suppress(ProcessLookupError):  # the group has all child processes of ssh
+            with suppress(ProcessLookupError):  # the group includes ssh's child processes
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         for thread in threads:  # a master connection to a jump host may hold the pipes for ever

@@ -1,9 +1,10 @@
 """First login to a box with the user's own ssh: host key, password, and the user's key.
 
-The user's ssh_config, agent and jump hosts apply. ssh prompts for the host key once, and refuses
-another key. A password answers only the password prompt of this host, from the ssh that connects to
-the host. The password is not stored: sparkwright installs the user's key with it, and tries it for
-sudo. The login to a jump host comes first, in the same way, with the jump host's own password.
+The user's ssh_config, agent and jump hosts apply. ssh asks once to confirm the host key, and
+refuses another key. A password answers only the password prompt of this host, from the ssh that
+connects to the host. The password is not stored: sparkwright installs the user's key with it, and
+tries it for sudo. The login to a jump host comes first, in the same way, with the jump host's own
+password.
 """
 
 import re

@@ -293,7 +293,7 @@ class KvLayers(data.Data):
     window: int | None = Field(default=None, gt=0)
 
     def numbers(self, tokens: int) -> int:
-        """Count of the numbers in the keys of a sequence, which is also the count in its values."""
+        """Count of numbers in the keys of a sequence of this length; the values have as many."""
         return self.layers * self.heads * self.head_dim * min(tokens, self.window or tokens)
 
 
@@ -374,7 +374,7 @@ class Model(data.Data):
         code: reviewed Python files of the repository, which ``trust_remote_code`` may run.
         switches: settings of the chat template in a request.
         gpus: the card's claims about GPUs.
-        license: terms of the publication.
+        license: terms of the model's publication.
         duties: the card's demands on an operator.
         checks: required content of the files, which also reveals a bad revision.
         issues: known mistakes with this model.

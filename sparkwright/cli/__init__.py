@@ -38,7 +38,7 @@ def sections() -> dict[str, dict[str, str]]:
 
 
 class _Lazy(click.Group):
-    """Group that loads only the module of the used command, since others would delay `check`."""
+    """Group that loads only the used command's module: other modules would delay `check`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, sorted."""
@@ -112,7 +112,7 @@ def _tell(error: UserError) -> None:
 def main(ctx: click.Context) -> None:
     """Set up boxes as model servers, and operate them.
 
-    `sparkwright up me@my-spark.local` is the first command: it sets up a box that answers requests.
+    `sparkwright up me@my-spark.local` is the first command: it sets up a box until services answer.
     `sparkwright deploy` brings the hosts into the planned state, like pyinfra INVENTORY deploy.py.
 
     Commands accept names of hosts (HOST, a GROUP, a pattern such as 'spark-*') and of services

@@ -29,7 +29,7 @@ from sparkwright.config.bootstrap_settings import Step
 def command(
     hosts: Hosts, steps: tuple[str, ...], dry: bool, password: bool, reboot: bool, as_json: bool
 ) -> None:
-    """Install the requirements of a deploy, such as Docker and NVIDIA's toolkit, on bare hosts.
+    """Install Docker, NVIDIA's container toolkit and other requirements of a deploy on bare hosts.
 
     \b
     sparkwright bootstrap my-spark --password --step sudoers --step docker

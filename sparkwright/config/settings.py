@@ -432,7 +432,7 @@ class HostSettings(_Settings):
             file, like hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
             your own certificate and key. None: http.
-        keys: API keys by client name, besides the fleet's key. Proxies log the name; each key
+        keys: API keys by client name, besides the fleet's own key. Proxies log the name; keys
             can be rotated and revoked (docs/proxy.md).
         sidecars: name of another program on the host -> GiB of memory to reserve for it.
         bootstrap: steps that prepare a bare host; default: none (docs/install.md).
@@ -447,8 +447,8 @@ class HostSettings(_Settings):
             for ``sparkwright import @NAME``. The lock pins each registry to a commit. Hosts serve
             only imported content; a service that names a model also uses arguments of vLLM's own
             recipes (docs/own-models.md).
-        inventory: the site's inventory, read from group_data/all.py if inventory/ has several files
-            and neither command line nor SPARKWRIGHT_INVENTORY names a file.
+        inventory: the site's inventory, if inventory/ has several files and neither command line
+            nor SPARKWRIGHT_INVENTORY names an inventory; read from group_data/all.py.
         lock_file: the lock of ``sparkwright lock``. If you name a file, it must exist.
         notify: addresses of ``sparkwright notify``: ``ntfy:TOPIC`` or ``ntfy:https://HOST/TOPIC``,
             ``mailto:NAME@DOMAIN?smtp=HOST:PORT``, ``webhook:https://HOST/PATH``

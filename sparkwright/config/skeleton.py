@@ -52,8 +52,8 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
     """Write all files below a folder, or no file; a missing folder is made.
 
     Raises:
-        UserError: files exist, and no file is written; or a file can't be written, and the other
-            files are removed. The message names these files.
+        UserError: files exist, or a file can't be written; no new file remains. The message names
+            the existing files, or the file that can't be written.
     """
     made: list[Path] = []
     try:

@@ -303,7 +303,7 @@ def amount(value: object) -> float | None:
 
 
 def whole(arguments: Mapping[str, Any], name: str) -> int | None:
-    """An argument's whole number; None for a missing number or a number below 1."""
+    """An argument's whole number; None for a missing number or a number not above 0."""
     number = amount(arguments.get(name))
     return int(number) if number is not None and number > 0 else None
 

@@ -120,7 +120,7 @@ def execute(
         arguments["_stdin"] = stdin
     hooks.guard_connections()
     try:
-        with Timeout(timeout + _GRACE, TimeoutError):  # pyinfra's wait for the exit code never ends
+        with Timeout(timeout + _GRACE, TimeoutError):  # pyinfra may wait for the exit code forever
             ok, output = host.run_shell_command(command, **arguments)
     except TimeoutError:
         raise HostError(f"{label}: no answer within {timeout:.0f} s") from None

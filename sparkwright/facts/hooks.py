@@ -251,7 +251,7 @@ def leave_out(host: Host) -> None:
 def set_aside(host: Host) -> None:
     """Skip all further operations on this host, and do not count the host as failed.
 
-    Reason: only ``State.fail_hosts`` removes a host from a run, and makes pyinfra end with 1.
+    Reason: only ``State.fail_hosts`` removes a host from a run, but it makes pyinfra end with 1.
 
     Worth: a host in maintenance is not a failure
     (`test_a_deploy_over_a_host_in_maintenance_succeeds`).

@@ -83,8 +83,8 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
 
 
 def refused(text: str) -> str | None:
-    """Return the reason why netplan refuses the file with the other files; None if netplan accepts
-    the file.
+    """Return netplan's reason to refuse the file together with the other files; None if netplan
+    accepts the file.
     """
     with tempfile.TemporaryDirectory(prefix="sparkwright-netplan-") as folder:
         for tree in _TREES:

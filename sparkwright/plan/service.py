@@ -30,8 +30,8 @@ T = TypeVar("T")
 #: Requests after a start, before a service counts as ready: the first requests compile kernels.
 WARM_UPS = 2
 #: Largest memory of a compiler's job in GiB: nvcc of FlashInfer takes 3 to 8 (flashinfer#3634,
-#: vllm#54237). Four jobs built on a machine where a build with one job per core
-#: was killed (flashinfer#3636).
+#: vllm#54237). Four jobs built on a machine where a build with one job per core was killed
+#: (flashinfer#3636).
 _JOB_GIB, _MOST_JOBS = 8, 4
 
 #: Command that starts the engine of a rank: its unit's main process is the rank's program.
@@ -67,7 +67,7 @@ def _compiler(service: ServicePlan) -> dict[str, str]:
     """Return variables that limit a first boot's compilers, which otherwise start one job for each
     core.
     """
-    # Only this service counts: adding or removing another service must not change this release.
+    # Other services do not count: a new or removed service must not change this service's release.
     own, needs = engine(service.engine), service.recipe.needs
     if not own.compiles:
         return {}

@@ -55,7 +55,7 @@ class Entrance:
 
 @dataclass(frozen=True)
 class Outside:
-    """Result of this machine's requests to a service's address.
+    """Result of this machine's requests to an address for clients.
 
     Attributes:
         result: None if unknown.

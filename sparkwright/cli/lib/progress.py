@@ -10,7 +10,7 @@ import click
 from sparkwright.cli.lib.output import echo
 from sparkwright.text.visible import visible
 
-#: Key of click's context with a command's options for connection, sudo and output.
+#: Key in click's context for a command's options of connection, sudo and output.
 CONNECTION = "sparkwright.connection"
 #: Event of a host without an answer, and events of a finished host; any other event is the host's
 #: current step.

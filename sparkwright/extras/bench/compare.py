@@ -185,7 +185,7 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
                 if result.settings.get(key, value) != value
             ]
             tag = "" if exact else f"measured on tag {card.tag or 'unknown'}, not on this tag"
-            note = "" if card.status == "measured" else f"the table's status is {card.status}"
+            note = "" if card.status == "measured" else f"the card marks the table as {card.status}"
             basis = "; ".join(filter(None, (tag, note, *differs)))
             result_tables.append(Table(card, (not exact, len(differs)), basis))
     return tuple(sorted(result_tables, key=lambda table: table.rank))

@@ -22,7 +22,7 @@ from sparkwright.text.shipped_yaml import read
 CATEGORIES: tuple[Category, ...] = (
     "coding", "math", "reasoning", "prose", "natural-language", "extraction-json",
 )  # fmt: skip
-#: Cards that name the subject of their long contexts used code.
+#: The long contexts on the cards are code, where a card names the subject.
 CONTEXT_CATEGORY: Category = "coding"
 _CONTEXT_REQUESTS = 3
 #: Categories, requests at a time (as many as the cards' tables have), and tokens of long prompts.

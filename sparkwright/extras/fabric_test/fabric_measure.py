@@ -36,8 +36,7 @@ class Gather:
 
 @records.dataclass(frozen=True)
 class MeasureRequest:
-    """Measurements to take. ``listen`` starts the listening side, and does not wait for the process
-    to end."""
+    """Measurements to take. ``listen`` starts the listening side, and does not wait for its end."""
 
     pings: tuple[icmp.Ping, ...] = ()
     listen: tuple[Stream, ...] = ()

@@ -2,7 +2,7 @@
 
 hf_transfer holds the interpreter lock until it is done and has no timeout, so its parent must be
 able to kill it; the threads and memory of hf_xet end with their process. The job comes as JSON on
-stdin (an address can contain a signature, and a header contains the token: neither belongs on a
+stdin (an address can contain a signature, and a header can contain the token: neither belongs on a
 command line). Each line on stdout is a number of bytes that arrived; the last line on stderr is the
 error.
 """

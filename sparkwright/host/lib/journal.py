@@ -35,7 +35,7 @@ def error(unit: str) -> str | None:
 
 
 def cause(lines: Iterable[str]) -> str | None:
-    """Return the last error in an engine's lines, without its prefix; None without an error."""
+    """Return an engine's last error, without the line's prefix; None without an error."""
     matches = (_LEVEL.match(line) or _ERROR.search(line) for line in lines)
     errors = [match[match.re.groups] for match in matches if match]
     own = [text for text in errors if not any(pointer in text for pointer in _POINTERS)]
