@@ -365,7 +365,7 @@ def _answered(planned: PlannedHost, *, moved: bool) -> bool:
     host, endpoints = planned.plan.host, _endpoints(planned)
     chats = any(endpoint.chats for endpoint in endpoints)
     asks = next(offered("question"), None) if chats else None
-    echo(f"{click.style(host, fg='green')} is serving.{f' Question: {_PROMPT}' if asks else ''}")
+    echo(f"{click.style(host, fg='green')} serves.{f' Question: {_PROMPT}' if asks else ''}")
     ok = asks is None or asks({host: planned}, _PROMPT)
     key, folder = pasted(planned.plan.settings.api_key_source), str(Path.cwd()) if moved else ""
     facts = {"key": key, "folder": folder, "quote": shlex.quote}
