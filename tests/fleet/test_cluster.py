@@ -95,9 +95,7 @@ def test_a_killed_engine_restarts_with_the_other_rank(pair: Pair, host: str) -> 
 
 def _power(pair: Pair) -> None:
     machines.cut_power(MACHINES[FOLLOWER])
-    until(
-        lambda: "rank 1 (spark-2)" in str(pair.state(HEAD).get("missing")), "it says who is missing"
-    )
+    until(lambda: "rank 1 (spark-2)" in str(pair.state(HEAD).get("missing")), "spark-2 is missing")
     fleet.up((FOLLOWER,))
 
 
@@ -109,9 +107,7 @@ def _head_power(pair: Pair) -> None:
 
 def _cable(pair: Pair) -> None:
     network.link(MACHINES[FOLLOWER], up=False)
-    until(
-        lambda: "rank 1 (spark-2)" in str(pair.state(HEAD).get("missing")), "it says who is missing"
-    )
+    until(lambda: "rank 1 (spark-2)" in str(pair.state(HEAD).get("missing")), "spark-2 is missing")
     network.link(MACHINES[FOLLOWER], up=True)
 
 

@@ -102,9 +102,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
         monkeypatch.setattr(module, "MAINTENANCE", str(host.mark))
     monkeypatch.setattr(systemd, "unit", host.unit)
     monkeypatch.setattr(systemd, "systemctl", host.systemctl)
-    monkeypatch.setattr(
-        systemd, "is_active", lambda name: host.unit(name)["ActiveState"] == "active"
-    )
+    monkeypatch.setattr(systemd, "is_active", lambda n: host.unit(n)["ActiveState"] == "active")
     monkeypatch.setattr(check, "run", host.check)
     monkeypatch.setattr(check, "proxy_fault", lambda _: host.fault)
     monkeypatch.setattr(place, "ask", host.haproxy)
@@ -272,12 +270,15 @@ def test_an_invalid_mark_counts_as_missing(host: Host) -> None:
 def test_health_reports_maintenance_whatever_the_engine_does(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HAProxy has lost the state after a boot."""
-    service = health.Service(HealthService("a", "/no.sock", "none", "m", 1.0), 30.0, {})
+    """HAProxy has lost the state after a boot. The check names the model of the release that runs:
+    after a rollback the configuration names another model.
+    """
+    config = HealthService("a", "/no.sock", f"{host.root}/services/a/secrets.env", "planned", 1.0)
+    service = health.Service(config, 30.0, {})
     monkeypatch.setattr(service, "_count", lambda: (1.0,))
-    monkeypatch.setattr(service, "_call", lambda *_: type("A", (), {"status": 200})())
+    monkeypatch.setattr(service, "_call", lambda *sent: host.message.append(sent[2]["model"]))
     service.look()
-    assert service.well
+    assert (service.well, host.message) == (True, ["qwen36-fast"])
     host.maintain(on=True)
     service.look()
     assert (service.well, service.observed) == (False, "in maintenance")
@@ -296,6 +297,21 @@ def test_health_sends_no_request_to_a_sleeping_engine(monkeypatch: pytest.Monkey
     assert (service.well, service.observed) == (False, "sleeps")
 
 
+def test_a_timer_starts_after_its_deleted_service_is_written_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """systemd has not loaded the service, whose file was missing at the last reload."""
+    calls: Any = []
+    done = type("Done", (), {"err": "", "ok": property(lambda _: "reload" in calls)})
+    monkeypatch.setattr(systemd, "UNITS", tmp_path)
+    monkeypatch.setattr(systemd, "systemctl", lambda verb, *_: calls.append(verb) or done())
+    monkeypatch.setattr(systemd, "reload", lambda: calls.append("reload"))
+    monkeypatch.setattr(systemd, "unit", lambda _: {"LoadState": "not-found"})
+    (tmp_path / "a.service").touch()
+    systemd.start("a.timer")
+    assert calls == ["start", "reload", "start"]
+
+
 def test_each_check_marks_a_well_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The unit's stop reads the mark, since a start that served has good caches."""
     config = HealthService("a", "/no.sock", "none", "m", 1.0, health=str(tmp_path / "a.sock"))
@@ -303,12 +319,10 @@ def test_each_check_marks_a_well_service(monkeypatch: pytest.MonkeyPatch, tmp_pa
     states = iter((False, True, True))
     monkeypatch.setattr(service, "look", lambda: setattr(service, "well", next(states)))
     made, mark, old = [], tmp_path / "a.well", tmp_path / "old"
-    monkeypatch.setattr(
-        "time.sleep", lambda _: made.append(mark.exists() and bool(mark.rename(old)))
-    )
+    monkeypatch.setattr("time.sleep", lambda _: made.append(mark.exists() and mark.rename(old)))
     with suppress(StopIteration):
         service.watch()
-    assert made == [False, True, True]
+    assert [*map(bool, made)] == [False, True, True]
 
 
 def test_only_the_running_service_of_a_group_must_answer(host: Host) -> None:

@@ -101,8 +101,19 @@ def is_active(name: str) -> bool:
 def start(*units: str) -> None:
     """Start units; a failure raises SystemExit."""
     done = systemctl("start", *units)
+    if not done.ok and any(map(_triggers_unloaded, units)):
+        reload()
+        done = systemctl("start", *units)
     if not done.ok:
         raise SystemExit(f"systemctl start {' '.join(units)}: {done.err.strip()}")
+
+
+def _triggers_unloaded(name: str) -> bool:
+    """Return whether systemd has not loaded the service of a timer or socket, since the service's
+    file was missing at the last reload: the files were deleted, and then written again.
+    """
+    service = f"{name.rpartition('.')[0]}.service"
+    return (UNITS / service).exists() and unit(service).get("LoadState") == "not-found"
 
 
 def remove(units: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 
 from sparkwright.host.lib import documents, faults, homes, kinds, metrics, threads
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
 from sparkwright.host.lib.nap import sleeps
 from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
@@ -97,10 +98,10 @@ class Service:
 
     def _question(self) -> None:
         began = time.monotonic()
-        routes = self.config.routes or {"completion": "/v1/completions"}
+        model, routes = self._running()
         kind = kinds.cheapest(routes)
         row = kinds.KINDS[kind]
-        body = kinds.body(row.least or row.request, self.config.model)
+        body = kinds.body(row.least or row.request, model)
         try:
             answer = self._call("POST", routes[kind], body, self.config.patience_seconds)
             if not row.least:
@@ -116,6 +117,15 @@ class Service:
             self.well, self.observed = False, f"does not generate: {error}"
         if self.well:
             self._alive = time.monotonic()
+
+    def _running(self) -> tuple[str, dict[str, str]]:
+        """Return the served name and the routes of the release that runs: after a rollback it can
+        have another model than the configuration, and the engine refuses the other name.
+        """
+        record = Path(self.config.secrets).with_name("current") / "release.json"
+        gate: dict[str, Any] = (documents.read(record) or {}).get("gate") or {}
+        routes = gate.get("routes") or self.config.routes or {"completion": "/v1/completions"}
+        return (gate.get("served_names") or [self.config.model])[0], routes
 
     def _count(self) -> tuple[float, ...]:
         """Return the tokens so far and the cache's fill level, since a long prompt gives no token

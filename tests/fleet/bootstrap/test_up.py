@@ -201,9 +201,7 @@ def test_up_continues_after_an_interruption(mine: Path, moment: str) -> None:
     look = ["sh", "-c", MOMENTS[moment]]
     with _up(mine, TARGET) as shown:
         shown.type("y\n")
-        until(
-            lambda: shown._read(0.05) and machines.inside(BARE, look).returncode == 0, moment, 300
-        )
+        until(lambda: shown._read(0.1) and machines.inside(BARE, look).returncode == 0, moment, 300)
         os.killpg(shown.process.pid, signal.SIGKILL)
     again = _again(mine, "up", TARGET, "--yes")
     assert again.returncode == 0, again.stdout

@@ -167,9 +167,7 @@ def one_mode(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "fchmod", refuse)
-    monkeypatch.setattr(
-        os, "open", lambda path, flags, _=0, **more: real(path, flags, mode[0], **more)
-    )
+    monkeypatch.setattr(os, "open", lambda path, flags, _=0, **m: real(path, flags, mode[0], **m))
     monkeypatch.setattr(os, "mkdir", lambda path, _=0, **more: make(path, mode[0], **more))
     yield mode
     os.umask(before)
