@@ -96,7 +96,7 @@ def _ranked(answer: http.Answer, _: Path) -> str:
 
 def _scored(answer: http.Answer, _: Path) -> str:
     scores = {item["index"]: item["score"] for item in answer.json()["data"]}
-    return f"the right document has the highest score, {_best(scores):.3g}"
+    return f"best score: {_best(scores):.3g}"
 
 
 def _best(scores: Mapping[int, float]) -> float:
