@@ -34,7 +34,7 @@ def test_a_flipped_bit_is_found_on_request_and_its_file_is_fetched_again(converg
     good = _verify(converged, "--limit", "spark-1")
     assert good.returncode == 0, good.stdout
     assert "17 files" in good.stdout
-    assert ", 0 wrong" in good.stdout
+    assert ", 0 faults" in good.stdout
     shard = ssh("spark-1", "sudo find /opt/models -name 'model-00003*.safetensors'")
     before = ssh("spark-1", f"sudo sha256sum {shard}")
     running = container("spark-1")
