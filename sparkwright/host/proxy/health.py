@@ -17,9 +17,9 @@ from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 
 from sparkwright.host.lib import documents, faults, homes, kinds, metrics, threads
-from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
 from sparkwright.host.lib.nap import sleeps
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
 
 #: Seconds without a token after which the program requests one.
@@ -33,6 +33,21 @@ _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
 _LATE = 3
 #: Errors: an unreachable server, a missing key, an invalid answer.
 _WRONG = (NoAnswer, OSError, KeyError, ValueError, faults.Fault)
+
+
+@dataclass(frozen=True)
+class _Gate:
+    """Fields of a release's smoke test that a check needs."""
+
+    served_names: tuple[str, ...]
+    routes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Release:
+    """A release.json, whose whole record (``host/service.py``) imports this package."""
+
+    gate: _Gate
 
 
 class Service:
@@ -122,10 +137,10 @@ class Service:
         """Return the served name and the routes of the release that runs: after a rollback it can
         have another model than the configuration, and the engine refuses the other name.
         """
-        record = Path(self.config.secrets).with_name("current") / "release.json"
-        gate: dict[str, Any] = (documents.read(record) or {}).get("gate") or {}
-        routes = gate.get("routes") or self.config.routes or {"completion": "/v1/completions"}
-        return (gate.get("served_names") or [self.config.model])[0], routes
+        path = Path(self.config.secrets).with_name("current") / "release.json"
+        release = documents.record(_Release, path)
+        gate = release.gate if release else _Gate((self.config.model,), self.config.routes)
+        return gate.served_names[0], gate.routes or {"completion": "/v1/completions"}
 
     def _count(self) -> tuple[float, ...]:
         """Return the tokens so far and the cache's fill level, since a long prompt gives no token
